@@ -1,0 +1,281 @@
+//! The checkpoint: the decisions as versioned JSON, to resume from.
+
+use crate::arguments::{Arguments, parse};
+use crate::calibration::Learned;
+use crate::decision::{Action, Author, Decision, Place, Ref, Summary};
+use crate::engine::{Breaker, Engine, hex};
+use crate::error::{Error, ErrorCode};
+use crate::json::{Value, write_string};
+use crate::options::Options;
+
+/// Version written by this build.
+const VERSION: u32 = 1;
+
+impl Engine {
+    /// Everything that was decided, as JSON. It holds the session secret and the summary: keep
+    /// it as safe as the transcript.
+    pub fn checkpoint(&self) -> String {
+        let mut out = Writer(String::from("{"));
+        out.member("tidemark", VERSION);
+        out.member("format", self.options.format.as_str());
+        out.member("secret", &*hex(&self.secret));
+        let parts = self.decisions.parts.iter().map(|(place, decision)| {
+            let (action, head, tail) = match decision.action {
+                Action::Offloaded { head, tail } => ("o", head, tail),
+                Action::Elided { head, tail } => ("e", head, tail),
+                Action::Cleared => ("c", 0, 0),
+            };
+            let name = format!("{}{:016x}", decision.reference, decision.anchor);
+            let mut row = Writer(String::from("["));
+            row.item(place.body).item(place.part).item(action).item(&*name);
+            row.item(decision.chars).item(head).item(tail).close("]")
+        });
+        out.rows("parts", parts);
+        if let Some(summary) = &self.decisions.summary {
+            let mut saved = Writer(String::from("{"));
+            saved.member("text", &*summary.text);
+            saved.member("covered", summary.covered);
+            saved.member("chain", &*format!("{:016x}", summary.chain));
+            saved.member("ref", &*summary.reference.to_string());
+            saved.member("by", summary.by.as_str());
+            saved.member("version", summary.version);
+            out.raw("summary", &saved.close("}"));
+        }
+        if self.decisions.dropped > 0 {
+            let mut row = Writer(String::from("["));
+            let chain = format!("{:016x}", self.decisions.dropped_chain);
+            out.raw("dropped", &row.item(self.decisions.dropped).item(&*chain).close("]"));
+        }
+        let spans = self.decisions.spans.iter().map(|(span, end)| {
+            Writer(String::from("[")).item(&*span.to_string()).item(*end).close("]")
+        });
+        out.rows("spans", spans);
+        // Millionths: whole numbers are spelled the same everywhere.
+        let calibration = self.calibration.models.iter().map(|learned| {
+            let ratio = (learned.ratio * 1e6).round() as u32;
+            let mut row = Writer(String::from("["));
+            row.item(&*learned.model).item(learned.samples).item(ratio).close("]")
+        });
+        out.rows("calibration", calibration);
+        let windows = self.windows.iter().map(|(key, window)| {
+            Writer(String::from("[")).item(&**key).item(*window).close("]")
+        });
+        out.rows("windows", windows);
+        if let Some(measured) = self.measured {
+            out.member("measured", measured);
+        }
+        if self.breaker != Breaker::default() {
+            let mut row = Writer(String::from("["));
+            let row = row.item(self.breaker.failures).item(self.breaker.turns).close("]");
+            out.raw("failures", &row);
+        }
+        out.close("}")
+    }
+
+    /// Opens a session from a checkpoint. The decisions are held against the transcript at the
+    /// next ingest, which must bring it whole; what does not match is let go with a notice.
+    ///
+    /// # Errors
+    /// `invalid_checkpoint` naming the place, `unsupported_checkpoint` for a newer version or
+    /// another format, and those of [`Engine::new`].
+    pub fn restore(mut options: Options, checkpoint: &str) -> Result<Engine, Error> {
+        let json = parse(checkpoint, "checkpoint", ErrorCode::InvalidCheckpoint)?;
+        let saved = Saved::open(json.root())?;
+        if saved.text("format")? != options.format.as_str() {
+            let what = "it was made for another wire format than options.format";
+            return Err(Error::new(ErrorCode::UnsupportedCheckpoint, "checkpoint.format", what));
+        }
+        options.secret = Some(saved.text("secret")?);
+        let mut engine = Engine::new(options).map_err(|error| match error.path() {
+            "options.secret" => damaged("secret"),
+            _ => error,
+        })?;
+        let decisions = &mut engine.decisions;
+        for row in saved.rows("parts")? {
+            let (place, decision) = read_part(row).ok_or_else(|| damaged("parts"))?;
+            decisions.parts.insert(place, decision);
+        }
+        if let Some(summary) = saved.0.get("summary") {
+            decisions.summary = Some(read_summary(summary).ok_or_else(|| damaged("summary"))?);
+        }
+        for row in saved.rows("spans")? {
+            let mut row = row.items();
+            let span = row.next().and_then(reference).zip(row.next().and_then(|end| end.count()));
+            decisions.spans.push(span.ok_or_else(|| damaged("spans"))?);
+        }
+        let mut dropped = saved.rows("dropped")?.into_iter();
+        if let Some((upto, chain)) = dropped.next().zip(dropped.next()) {
+            decisions.dropped = upto.count().ok_or_else(|| damaged("dropped"))?;
+            decisions.dropped_chain = hash(chain).ok_or_else(|| damaged("dropped"))?;
+        }
+        for row in saved.rows("calibration")? {
+            let learned = read_learned(row).ok_or_else(|| damaged("calibration"))?;
+            engine.calibration.models.push(learned);
+        }
+        for row in saved.rows("windows")? {
+            let mut row = row.items();
+            let key = row.next().and_then(|key| key.string());
+            let window = row.next().and_then(|window| window.count());
+            let (key, window) = key.zip(window).ok_or_else(|| damaged("windows"))?;
+            if PLAUSIBLE_WINDOWS.contains(&window) {
+                engine.learn_window(key.into_owned(), window);
+            }
+        }
+        engine.measured = saved.0.count("measured")?;
+        let failures = saved.rows("failures")?;
+        if let [failures, turns] = &failures[..] {
+            let read = |value: &Value<'_>| value.count().ok_or_else(|| damaged("failures"));
+            engine.breaker = Breaker { failures: read(failures)?, turns: read(turns)? };
+        }
+        engine.unverified = true;
+        Ok(engine)
+    }
+}
+
+/// Writes the checkpoint. Its layout is fixed here alone: the same decisions give the same bytes.
+struct Writer(String);
+
+enum Scalar<'a> {
+    Number(u32),
+    Text(&'a str),
+}
+
+impl From<u32> for Scalar<'_> {
+    fn from(number: u32) -> Self {
+        Scalar::Number(number)
+    }
+}
+
+impl<'a> From<&'a str> for Scalar<'a> {
+    fn from(text: &'a str) -> Self {
+        Scalar::Text(text)
+    }
+}
+
+impl Writer {
+    fn item<'a>(&mut self, value: impl Into<Scalar<'a>>) -> &mut Writer {
+        if !self.0.ends_with(['[', '{', ':']) {
+            self.0.push(',');
+        }
+        match value.into() {
+            Scalar::Number(number) => self.0.push_str(&number.to_string()),
+            Scalar::Text(text) => write_string(&mut self.0, text),
+        }
+        self
+    }
+
+    fn member<'a>(&mut self, name: &str, value: impl Into<Scalar<'a>>) {
+        self.item(name).0.push(':');
+        self.item(value);
+    }
+
+    fn raw(&mut self, name: &str, json: &str) {
+        self.item(name).0.push(':');
+        self.0.push_str(json);
+    }
+
+    /// A list of rows; left away while there are none.
+    fn rows(&mut self, name: &str, rows: impl Iterator<Item = String>) {
+        let rows: Vec<String> = rows.collect();
+        if !rows.is_empty() {
+            self.raw(name, &format!("[{}]", rows.join(",")));
+        }
+    }
+
+    fn close(&mut self, bracket: &str) -> String {
+        self.0.push_str(bracket);
+        std::mem::take(&mut self.0)
+    }
+}
+
+/// A checkpoint whose version can be read.
+struct Saved<'j>(Arguments<'j>);
+
+impl<'j> Saved<'j> {
+    fn open(root: Value<'j>) -> Result<Saved<'j>, Error> {
+        let foreign = || {
+            let what = "not a tidemark checkpoint: the member `tidemark` is missing";
+            Error::new(ErrorCode::InvalidCheckpoint, "checkpoint", what)
+        };
+        let saved = Arguments::open(root, "checkpoint", ErrorCode::InvalidCheckpoint)
+            .map_err(|_| foreign())?;
+        match saved.count("tidemark")? {
+            None => Err(foreign()),
+            Some(version) if version > VERSION => {
+                let what = format!(
+                    "written by a newer tidemark (layout {version}; this one reads up to \
+                     {VERSION}): update the package"
+                );
+                let place = "checkpoint.tidemark";
+                Err(Error::new(ErrorCode::UnsupportedCheckpoint, place, what))
+            }
+            Some(_) => Ok(Saved(saved)),
+        }
+    }
+
+    fn text(&self, name: &str) -> Result<String, Error> {
+        let text = self.0.owned(name)?;
+        self.0.required(name, text)
+    }
+
+    fn rows(&self, name: &str) -> Result<Vec<Value<'j>>, Error> {
+        Ok(self.0.list(name)?.unwrap_or_default())
+    }
+}
+
+fn read_part(row: Value<'_>) -> Option<(Place, Decision)> {
+    let mut row = row.items();
+    let place = Place { body: row.next()?.count()?, part: row.next()?.count()? };
+    let action = row.next()?.string()?;
+    let name = row.next()?.string()?;
+    let chars = row.next()?.count()?;
+    let (head, tail) = (row.next()?.count()?, row.next()?.count()?);
+    let action = match &*action {
+        "o" => Action::Offloaded { head, tail },
+        "e" => Action::Elided { head, tail },
+        "c" => Action::Cleared,
+        _ => return None,
+    };
+    let reference = Ref::parse(name.get(..12)?)?;
+    let anchor = u64::from_str_radix(name.get(12..)?, 16).ok()?;
+    Some((place, Decision { action, reference, chars, anchor }))
+}
+
+fn read_summary(value: Value<'_>) -> Option<Summary> {
+    Some(Summary {
+        text: value.get("text")?.string()?.into_owned(),
+        covered: value.get("covered")?.count()?,
+        chain: hash(value.get("chain")?)?,
+        reference: reference(value.get("ref")?)?,
+        by: match &*value.get("by")?.string()? {
+            "host" => Author::Host,
+            "local" => Author::Local,
+            _ => return None,
+        },
+        version: value.get("version")?.count()?,
+    })
+}
+
+fn read_learned(row: Value<'_>) -> Option<Learned> {
+    let mut row = row.items();
+    let model = row.next()?.string()?.into_owned();
+    let samples = row.next()?.count()?;
+    let ratio = f64::from(row.next()?.count()?.clamp(200_000, 5_000_000)) / 1e6;
+    Some(Learned { model, samples, ratio })
+}
+
+fn reference(value: Value<'_>) -> Option<Ref> {
+    Ref::parse(&value.string()?)
+}
+
+fn hash(value: Value<'_>) -> Option<u64> {
+    u64::from_str_radix(&value.string()?, 16).ok()
+}
+
+fn damaged(place: &str) -> Error {
+    let place = format!("checkpoint.{place}");
+    Error::new(ErrorCode::InvalidCheckpoint, place, "damaged: take an earlier checkpoint")
+}
+
+/// Windows outside are mistakes of whoever reported them, tokens.
+const PLAUSIBLE_WINDOWS: std::ops::RangeInclusive<u32> = 1_024..=20_000_000;

@@ -1,0 +1,201 @@
+//! Decisions: sticky, monotonic choices about what the view shows, keyed by occurrence.
+//!
+//! Places are counted from the end of the leading system messages, so that a host may change
+//! those without moving a decision.
+
+use std::fmt;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// Where a part stands in the body: message after the leading system messages, part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub body: u32,
+    pub part: u32,
+}
+
+/// Short name of content taken out of the view: the first 48 bits of its SHA-256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ref(pub(crate) [u8; 6]);
+
+impl Ref {
+    /// The reference of a content.
+    pub fn of(content: &str) -> Ref {
+        let digest = Sha256::digest(content.as_bytes());
+        let mut bytes = [0; 6];
+        bytes.copy_from_slice(&digest[..6]);
+        Ref(bytes)
+    }
+
+    /// Reads the twelve hexadecimal digits that a marker shows.
+    pub fn parse(text: &str) -> Option<Ref> {
+        let text = text.trim();
+        if text.len() != 12 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        let mut bytes = [0; 6];
+        for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
+            *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
+        }
+        Some(Ref(bytes))
+    }
+}
+
+impl fmt::Display for Ref {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// How a part stands in the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Its first and last bytes around a note; the whole is in the store.
+    Offloaded { head: u32, tail: u32 },
+    /// Its first and last bytes around a note, because the view fits in no other way.
+    Elided { head: u32, tail: u32 },
+    /// A note alone.
+    Cleared,
+}
+
+impl Action {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Action::Offloaded { .. } => "offloaded",
+            Action::Elided { .. } => "elided",
+            Action::Cleared => "cleared",
+        }
+    }
+}
+
+/// One decision about one part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    pub action: Action,
+    pub reference: Ref,
+    /// Code points of the content.
+    pub chars: u32,
+    /// Hash of the part it was taken for.
+    pub anchor: u64,
+}
+
+/// Who wrote a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Author {
+    /// The host's summarizer.
+    Host,
+    /// The built-in extractive summarizer.
+    Local,
+}
+
+impl Author {
+    /// The name used outside Rust.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Author::Host => "host",
+            Author::Local => "local",
+        }
+    }
+}
+
+/// The running summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub text: String,
+    /// Body messages that it stands for.
+    pub covered: u32,
+    /// Running hash of the body there.
+    pub chain: u64,
+    /// Reference of the covered messages as one text.
+    pub reference: Ref,
+    pub by: Author,
+    /// Folds so far.
+    pub version: u32,
+}
+
+/// Decisions about parts, in order of their places.
+///
+/// A sorted vector: decisions are taken oldest first, so that they are mostly appended, and a
+/// tree would take more of the wasm than all stages together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parts(Vec<(Place, Decision)>);
+
+impl Parts {
+    fn find(&self, place: Place) -> Result<usize, usize> {
+        self.0.binary_search_by(|(at, _)| at.cmp(&place))
+    }
+
+    pub(crate) fn get(&self, place: Place) -> Option<&Decision> {
+        self.find(place).ok().map(|at| &self.0[at].1)
+    }
+
+    pub(crate) fn insert(&mut self, place: Place, decision: Decision) {
+        match self.find(place) {
+            Ok(at) => self.0[at].1 = decision,
+            Err(at) => self.0.insert(at, (place, decision)),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, place: Place) -> Option<Decision> {
+        self.find(place).ok().map(|at| self.0.remove(at).1)
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl Fn(Place) -> bool) {
+        self.0.retain(|(place, _)| keep(*place));
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(Place, Decision)> {
+        self.0.iter()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Everything that was decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Decisions {
+    pub parts: Parts,
+    pub summary: Option<Summary>,
+    /// Body messages that left without a summary; counts from the start, as `covered` does.
+    pub dropped: u32,
+    /// Running hash of the body there.
+    pub dropped_chain: u64,
+    /// References of earlier summaries' spans and their ends, newest last.
+    pub spans: Vec<(Ref, u32)>,
+}
+
+impl Decisions {
+    pub(crate) fn covered(&self) -> u32 {
+        self.summary.as_ref().map_or(0, |summary| summary.covered)
+    }
+
+    /// Body messages that the view does not show one by one.
+    pub(crate) fn hidden(&self) -> u32 {
+        self.covered().max(self.dropped)
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        !self.parts.is_empty() || self.hidden() > 0
+    }
+
+    /// Takes over a summary and lets go of what it makes unnecessary.
+    pub(crate) fn cover(&mut self, summary: Summary) {
+        if let Some(old) = self.summary.take() {
+            self.spans.push((old.reference, old.covered));
+            let excess = self.spans.len().saturating_sub(MAX_SPANS);
+            self.spans.drain(..excess);
+        }
+        if self.dropped <= summary.covered {
+            self.dropped = 0;
+            self.dropped_chain = 0;
+        }
+        self.summary = Some(summary);
+    }
+}
+
+/// References of summarized spans remembered after they were folded again.
+const MAX_SPANS: usize = 32;

@@ -1,0 +1,564 @@
+//! The engine: what it holds, and the loop of plan, effects and resolve.
+
+mod burst;
+mod outcome;
+
+use std::collections::HashMap;
+
+use sha2::{Digest, Sha256};
+
+use crate::arguments::parse;
+use crate::calibration::Calibration;
+use crate::count;
+use crate::decision::{Decisions, Place, Ref};
+use crate::error::{Error, ErrorCode};
+use crate::format::{Format, Reading, read_messages};
+use crate::options::{Budget, Options, Sizes, invalid};
+use crate::recall::{self, RecallArgs, RecallStep};
+use crate::stage::{Stage, default_stages};
+use crate::transcript::{PartKind, Transcript};
+use crate::view::{Item, Repair, View};
+
+use burst::Burst;
+pub use outcome::{
+    Audit, Decided, Effect, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest, Reason,
+    RecallTool, Render, Reply, Step, SummaryReport, Usage,
+};
+
+/// One conversation.
+///
+/// The host does one thing, then drains:
+///
+/// 1. [`ingest`](Engine::ingest) hands over what is new.
+/// 2. [`plan`](Engine::plan) answers with effects or with the outcome.
+/// 3. The host performs each effect and hands its reply, or its failure, to
+///    [`resolve`](Engine::resolve), which again answers with effects or with the outcome.
+/// 4. [`render`](Engine::render) says what to send.
+///
+/// A returned error means that the call changed nothing. A failure of the host is an input, and
+/// shows in the outcome.
+pub struct Engine {
+    pub(crate) sizes: Sizes,
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) options: Options,
+    pub(crate) secret: [u8; 16],
+    namespace: String,
+    nonce: String,
+    format: &'static dyn Format,
+    reading: Reading,
+    pub(crate) transcript: Transcript,
+    pub(crate) decisions: Decisions,
+    /// Raw tokens of the tool schemas.
+    tools: u32,
+    /// Raw tokens of the view, tools left out.
+    visible: u32,
+    /// Raw tokens of the message that stands for what is hidden.
+    head: u32,
+    epoch: u32,
+    /// First unit that may look different from what was rendered last.
+    touched: usize,
+    pub(crate) calibration: Calibration,
+    pub(crate) windows: Vec<(String, u32)>,
+    /// Raw tokens of the view that the next usage report will measure.
+    pub(crate) measured: Option<u32>,
+    pub(crate) breaker: Breaker,
+    /// Planning rests until the view has this many tokens.
+    rest_until: Option<u32>,
+    low_savings: u32,
+    repairs: Vec<Repair>,
+    notices: Vec<Notice>,
+    burst: Option<Burst>,
+    next_effect: u32,
+    /// Decisions came from a checkpoint and have not met their transcript yet.
+    pub(crate) unverified: bool,
+}
+
+/// Failures of the host's summarizer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Breaker {
+    /// In a row.
+    pub failures: u32,
+    /// Plans made since the last one.
+    pub turns: u32,
+}
+
+impl Engine {
+    /// Opens a session. `options.secret` must be given: 32 hexadecimal digits drawn at random by
+    /// the host, which name the store keys and make the fences of prompts unguessable.
+    ///
+    /// # Errors
+    /// `invalid_option`, naming the option.
+    pub fn new(options: Options) -> Result<Engine, Error> {
+        let sizes = Sizes::read(&options)?;
+        let defaults = default_stages();
+        let stages = options.stages.as_ref().unwrap_or(&defaults);
+        let stages = stages
+            .iter()
+            .enumerate()
+            .map(|(index, stage)| Stage::read(stage, index))
+            .collect::<Result<Vec<_>, _>>()?;
+        let secret = read_secret(options.secret.as_deref())?;
+        let namespace = match &options.namespace {
+            None => hex(&derive(&secret, "namespace")[..8]),
+            Some(name) if is_safe_name(name) => name.clone(),
+            Some(_) => {
+                let expected = "1 to 64 letters, digits, '.', '_' or '-', not starting with '.'";
+                return Err(invalid("options.namespace", expected));
+            }
+        };
+        if options.recall.name.is_empty() {
+            return Err(invalid("options.recall.name", "a tool name"));
+        }
+        let keys = derive(&secret, "hash");
+        let half = |at: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&keys[at..at + 8]);
+            u64::from_le_bytes(bytes)
+        };
+        let key = (half(0), half(8));
+        Ok(Engine {
+            reading: Reading { key, image_tokens: sizes.image_tokens },
+            sizes,
+            stages,
+            format: options.format.format(),
+            nonce: hex(&derive(&secret, "fence")[..4]),
+            secret,
+            namespace,
+            options,
+            transcript: Transcript::new(key),
+            decisions: Decisions::default(),
+            tools: 0,
+            visible: 0,
+            head: 0,
+            epoch: 0,
+            touched: 0,
+            calibration: Calibration::default(),
+            windows: Vec::new(),
+            measured: None,
+            breaker: Breaker::default(),
+            rest_until: None,
+            low_savings: 0,
+            repairs: Vec::new(),
+            notices: Vec::new(),
+            burst: None,
+            next_effect: 0,
+            unverified: false,
+        })
+    }
+
+    /// Messages ingested so far.
+    pub fn len(&self) -> usize {
+        self.transcript.messages.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.transcript.messages.is_empty()
+    }
+
+    /// Makes the transcript its first `from` messages followed by the JSON array `json`.
+    /// Messages that are what they were keep what was decided on them; costs grow with `json`
+    /// alone. `pins` are indices of messages in `json` that must never be compacted.
+    ///
+    /// # Errors
+    /// `invalid_option` when `from` is past the end, `invalid_json` or `invalid_transcript`
+    /// naming the message.
+    pub fn ingest(&mut self, from: usize, json: &str, pins: &[u32]) -> Result<(), Error> {
+        if from > self.len() {
+            let have = self.len();
+            return Err(invalid("from", &format!("at most {have}, the messages known so far")));
+        }
+        let mut messages = read_messages(self.format, json, from, self.reading)?;
+        for pin in pins {
+            if let Some(at) = (*pin as usize).checked_sub(from).filter(|at| *at < messages.len()) {
+                messages[at].pinned = true;
+            }
+        }
+        let known = &self.transcript.messages[from..];
+        let same = messages
+            .iter()
+            .zip(known)
+            .take_while(|(new, old)| new.hash == old.hash && new.pinned == old.pinned)
+            .count();
+        if same == messages.len() && same == known.len() && !self.unverified {
+            return Ok(());
+        }
+        let changed = from + same;
+        let before = self.len();
+        let lead = self.transcript.lead;
+        let first = self.transcript.replace(changed, messages.split_off(same));
+        if self.burst.as_ref().is_some_and(|burst| changed < burst.tail as usize) {
+            self.burst = None;
+        }
+        if changed < before || self.unverified {
+            if self.reanchor(changed as u32) || lead != self.transcript.lead {
+                self.recount();
+                return Ok(());
+            }
+        }
+        self.visible -= std::mem::take(&mut self.transcript.removed).min(self.visible);
+        // The unit before may have held calls that now count as unanswered.
+        let first = first.saturating_sub(1);
+        self.touched = self.touched.min(first);
+        for unit in first..self.transcript.units.len() {
+            self.cost(unit);
+        }
+        Ok(())
+    }
+
+    /// Sets the tool schemas that go with each request, a JSON array; empty text for none.
+    ///
+    /// # Errors
+    /// `invalid_json`.
+    pub fn set_tools(&mut self, json: &str) -> Result<(), Error> {
+        if json.is_empty() {
+            self.tools = 0;
+            return Ok(());
+        }
+        let parsed = parse(json, "tools", ErrorCode::InvalidJson)?;
+        let schemas = parsed.root().items().map(|tool| count::text(tool.raw()) + TOOL_FRAMING);
+        self.tools = schemas.sum();
+        Ok(())
+    }
+
+    /// Size of the view as it stands.
+    pub fn estimate(&self) -> Estimate {
+        let ratio = self.ratio();
+        let budget = self.window().map(|window| self.sizes.budget(window));
+        let tokens = self.tokens();
+        Estimate {
+            tokens,
+            tools: self.scaled(self.tools),
+            messages: self.transcript.len(),
+            ratio,
+            window: budget.map(|budget| budget.window),
+            usable: budget.map(|budget| budget.usable),
+            trigger: budget.map(|budget| budget.trigger),
+            target: budget.map(|budget| budget.target),
+            full: budget.map(|budget| f64::from(tokens) / f64::from(budget.usable)),
+        }
+    }
+
+    /// What to send. `epoch`, `unit` and `items_before` are the stamp of the last [`Render`];
+    /// the answer says how much of what was rendered then still stands. A stamp of
+    /// `(u32::MAX, 0, 0)` asks for everything.
+    pub fn render(&mut self, epoch: u32, unit: u32, items_before: u32) -> Render {
+        let units = self.transcript.units.len();
+        let known = epoch == self.epoch && unit as usize <= self.touched.min(units);
+        let (from, keep) = if known { (unit as usize, items_before) } else { (0, 0) };
+        let items = self.view().items(from);
+        let settled = units.saturating_sub(1);
+        let last = self.view().items(settled).iter().map(Item::len).sum::<u32>();
+        let total = keep + items.iter().map(Item::len).sum::<u32>();
+        self.touched = units;
+        Render {
+            epoch: self.epoch,
+            unit: settled as u32,
+            items_before: total - last,
+            keep,
+            items,
+        }
+    }
+
+    /// The view as one JSON text: every byte that no decision touches is the host's own.
+    pub fn render_json(&self) -> String {
+        self.view().json()
+    }
+
+    /// The recall tool, while something is out of the view.
+    pub fn recall_tool(&self) -> Option<RecallTool> {
+        let name = self.recall_name().filter(|_| self.decisions.any())?;
+        Some(RecallTool {
+            name: name.to_owned(),
+            description: recall::DESCRIPTION.to_owned(),
+            parameters: recall::PARAMETERS.to_owned(),
+            definition: self.format.tool(name, recall::DESCRIPTION, recall::PARAMETERS),
+        })
+    }
+
+    /// Runs a recall call.
+    ///
+    /// # Errors
+    /// `invalid_recall` when neither a reference nor a pattern is given.
+    pub fn recall(&self, args: &RecallArgs) -> Result<RecallStep, Error> {
+        let checked = args.checked()?;
+        let most = self.page_chars();
+        let Some(reference) = checked.reference else {
+            return Ok(RecallStep::Page { text: recall::search(&self.transcript, &checked, most) });
+        };
+        let found = reference
+            .and_then(|reference| recall::resolve(&self.transcript, &self.decisions, reference));
+        Ok(match (found, reference) {
+            (Some((title, content)), _) => {
+                RecallStep::Page { text: checked.answer(&title, &content, most) }
+            }
+            (None, Some(reference)) if self.options.store => {
+                RecallStep::Fetch { key: self.store_key(reference) }
+            }
+            (None, _) => RecallStep::Page { text: not_found(args) },
+        })
+    }
+
+    /// Finishes a recall call with what the store holds under the key. Content that is not what
+    /// the reference names is refused.
+    ///
+    /// # Errors
+    /// As [`recall`](Engine::recall).
+    pub fn recall_fetched(
+        &self,
+        args: &RecallArgs,
+        content: Option<&str>,
+    ) -> Result<String, Error> {
+        let checked = args.checked()?;
+        let wanted = checked.reference.flatten();
+        let content = content.filter(|content| Some(Ref::of(content)) == wanted);
+        Ok(match content {
+            Some(content) => checked.answer("stored content", content, self.page_chars()),
+            None => not_found(args),
+        })
+    }
+
+    /// Abandons a burst; replies to its effects are ignored from now on.
+    pub fn cancel(&mut self) {
+        self.burst = None;
+    }
+
+    pub(crate) fn view(&self) -> View<'_> {
+        View {
+            transcript: &self.transcript,
+            decisions: &self.decisions,
+            format: self.format,
+            recall: self.recall_name(),
+        }
+    }
+
+    fn recall_name(&self) -> Option<&str> {
+        (!self.options.recall.off).then_some(&*self.options.recall.name)
+    }
+
+    fn model(&self) -> &str {
+        self.options.model.as_deref().unwrap_or_default()
+    }
+
+    fn ratio(&self) -> f64 {
+        self.calibration.ratio(self.model())
+    }
+
+    fn scaled(&self, raw: u32) -> u32 {
+        (f64::from(raw) * self.ratio()) as u32
+    }
+
+    /// Raw tokens of the view, tools included.
+    fn raw(&self) -> u32 {
+        self.visible.saturating_add(self.tools)
+    }
+
+    /// Calibrated tokens of the view, tools included.
+    fn tokens(&self) -> u32 {
+        self.scaled(self.raw())
+    }
+
+    /// The context window: what the host says, capped by what the provider taught.
+    fn window(&self) -> Option<u32> {
+        let key = self.window_key();
+        let learned = self.windows.iter().find(|(at, _)| *at == key).map(|(_, window)| *window);
+        match (self.sizes.window, learned) {
+            (Some(told), Some(learned)) => Some(told.min(learned)),
+            (told, learned) => told.or(learned),
+        }
+    }
+
+    /// Remembers a window that the provider named; a newer report replaces an older one.
+    pub(crate) fn learn_window(&mut self, key: String, window: u32) {
+        self.windows.retain(|(at, _)| *at != key);
+        self.windows.push((key, window));
+    }
+
+    fn window_key(&self) -> String {
+        format!("{}\n{}", self.options.endpoint.as_deref().unwrap_or_default(), self.model())
+    }
+
+    pub(crate) fn budget(&self) -> Option<Budget> {
+        self.window().map(|window| self.sizes.budget(window))
+    }
+
+    /// Characters of a recall page: what the option allows and half of the room left.
+    fn page_chars(&self) -> usize {
+        let room = self.budget().map_or(u32::MAX, |budget| {
+            budget.usable.saturating_sub(self.tokens()) / 2
+        });
+        let tokens = self.sizes.page_tokens.min(room).max(100);
+        // Two characters a token: a page of hex or Chinese is no larger than it says.
+        tokens as usize * 2
+    }
+
+    pub(crate) fn store_key(&self, reference: Ref) -> String {
+        let mut digest = Sha256::new();
+        digest.update(b"tidemark store\0");
+        digest.update(self.namespace.as_bytes());
+        digest.update(reference.0);
+        format!("{}/{}", self.namespace, hex(&digest.finalize()))
+    }
+
+    fn notice(&mut self, code: &'static str, message: impl Into<String>) {
+        self.notices.push(Notice { code, message: message.into() });
+    }
+
+    /// Counts one unit again and keeps the sum of the view in step.
+    fn cost(&mut self, index: usize) {
+        let unit = self.transcript.units[index];
+        let rendered = self.view().unit(&unit);
+        let shown = self.view().shows(&unit);
+        for repair in rendered.repairs {
+            if !self.repairs.contains(&repair) {
+                self.repairs.push(repair);
+            }
+        }
+        if unit.shown {
+            self.visible -= unit.tokens.min(self.visible);
+        }
+        if shown {
+            self.visible += rendered.tokens;
+        }
+        let slot = &mut self.transcript.units[index];
+        slot.tokens = rendered.tokens;
+        slot.shown = shown;
+    }
+
+    /// Counts everything again: decisions changed.
+    fn recount(&mut self) {
+        self.transcript.removed = 0;
+        self.epoch = self.epoch.wrapping_add(1);
+        self.touched = 0;
+        self.head = self.view().head().map_or(0, |head| count::text(&head) + MESSAGE_FRAMING);
+        self.visible = self.head;
+        for index in 0..self.transcript.units.len() {
+            self.transcript.units[index].shown = false;
+            self.cost(index);
+        }
+    }
+
+    /// Holds decisions against a transcript that changed from `changed` on. What no longer
+    /// matches is moved by hash or let go with a notice. Says whether anything had to move.
+    fn reanchor(&mut self, changed: u32) -> bool {
+        let was_unverified = std::mem::take(&mut self.unverified);
+        let lead = self.transcript.lead;
+        let from = changed.saturating_sub(lead);
+        let mut moved = was_unverified;
+        if let Some(summary) = &mut self.decisions.summary
+            && (summary.covered > from || was_unverified)
+        {
+            let end = lead + summary.covered;
+            if self.transcript.chain_at(summary.covered) != Some(summary.chain) {
+                self.decisions.summary = None;
+                self.decisions.spans.clear();
+                moved = true;
+                let what = "messages under the summary were rewritten, so it was let go";
+                self.notice("summary_dropped", what);
+            } else if let Some(unit) = self.transcript.units.get(self.transcript.unit_of(end))
+                && unit.start < end
+            {
+                summary.covered = unit.start.max(lead) - lead;
+                summary.chain = self.transcript.chain_at(summary.covered).unwrap_or_default();
+                moved = true;
+            }
+        }
+        let dropped = self.decisions.dropped;
+        if dropped > 0
+            && (dropped > from || was_unverified)
+            && self.transcript.chain_at(dropped) != Some(self.decisions.dropped_chain)
+        {
+            self.decisions.dropped = 0;
+            moved = true;
+        }
+        let stale: Vec<Place> = self
+            .decisions
+            .parts
+            .iter()
+            .filter(|(place, _)| place.body >= from || was_unverified)
+            .filter(|(place, decision)| self.anchor(*place) != Some(decision.anchor))
+            .map(|(place, _)| *place)
+            .collect();
+        if stale.is_empty() {
+            return moved;
+        }
+        // None where a content stands more than once: it then has no one new place.
+        let mut places: HashMap<u64, Option<Place>> = HashMap::new();
+        let body = self.transcript.messages.get(lead as usize..).unwrap_or_default();
+        for (message, body) in body.iter().zip(0u32..) {
+            for (part, at) in message.parts.iter().zip(0u32..) {
+                let place = Place { body, part: at };
+                if part.kind != PartKind::Opaque && self.decisions.parts.get(place).is_none() {
+                    places.entry(part.hash).and_modify(|at| *at = None).or_insert(Some(place));
+                }
+            }
+        }
+        let mut lost = 0;
+        for place in stale {
+            let Some(decision) = self.decisions.parts.remove(place) else { continue };
+            match places.get(&decision.anchor) {
+                Some(Some(found)) => self.decisions.parts.insert(*found, decision),
+                _ => lost += 1,
+            }
+        }
+        if lost > 0 {
+            let what = format!("{lost} decisions on rewritten messages were let go");
+            self.notice("decisions_dropped", what);
+        }
+        true
+    }
+
+    fn anchor(&self, place: Place) -> Option<u64> {
+        let index = (self.transcript.lead + place.body) as usize;
+        let part = self.transcript.messages.get(index)?.parts.get(place.part as usize)?;
+        Some(part.hash)
+    }
+}
+
+fn not_found(args: &RecallArgs) -> String {
+    let reference = args.reference.as_deref().unwrap_or_default();
+    format!("[nothing is known under ref \"{reference}\"; a pattern searches all messages]")
+}
+
+fn read_secret(text: Option<&str>) -> Result<[u8; 16], Error> {
+    let wrong = || invalid("options.secret", "32 hexadecimal digits, drawn at random");
+    let text = text.ok_or_else(wrong)?;
+    if text.len() != 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(wrong());
+    }
+    let mut secret = [0; 16];
+    for (byte, at) in secret.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| wrong())?;
+    }
+    Ok(secret)
+}
+
+fn is_safe_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && !name.starts_with('.')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+fn derive(secret: &[u8; 16], purpose: &str) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    digest.update(b"tidemark ");
+    digest.update(purpose.as_bytes());
+    digest.update(secret);
+    digest.finalize().into()
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 15] {
+            out.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
+        }
+    }
+    out
+}
+
+/// Tokens around one tool schema, as lovia and OpenAI's rendering of functions suggest.
+const TOOL_FRAMING: u32 = 8;
+
+/// Tokens around the message that stands for what is hidden.
+const MESSAGE_FRAMING: u32 = 4;

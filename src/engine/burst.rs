@@ -1,0 +1,691 @@
+//! One burst: stages run cheapest first, and stop to wait for the host where they must.
+
+use super::outcome::{
+    Audit, Decided, Effect, Failure, Outcome, PlanRequest, Reason, Reply, Step, SummaryReport,
+};
+use super::Engine;
+use crate::count;
+use crate::decision::{Author, Ref, Summary};
+use crate::error::{Error, ErrorCode};
+use crate::options::{Budget, invalid};
+use crate::overflow::{self, ErrorClass};
+use crate::stage::summarize::{self, Fold, WRAPPER};
+use crate::stage::{self, Plan, Proposal, Situation, Stage, StageName};
+use crate::summary::{self, Refusal, Request, audit, local};
+use crate::view::boundary;
+
+/// A burst under way.
+pub(super) struct Burst {
+    budget: Budget,
+    overflow: bool,
+    force: bool,
+    focus: Option<String>,
+    /// Calibrated tokens when it began.
+    before: u32,
+    /// First message of the protected tail; nothing from here on is touched but by elide.
+    pub(super) tail: u32,
+    /// Index of the stage that runs.
+    stage: usize,
+    stages: Vec<&'static str>,
+    decisions: Vec<Decided>,
+    failures: Vec<Failure>,
+    summary: Option<SummaryReport>,
+    /// Summarizer calls made.
+    calls: u32,
+    /// The summarizer failed in this burst; the local one takes over.
+    local_only: bool,
+    waiting: Vec<(u32, Waiting)>,
+    /// A reply changed decisions that are not counted yet.
+    dirty: bool,
+}
+
+enum Waiting {
+    Put(Proposal),
+    Summary { fold: Fold, attempt: u32 },
+}
+
+impl Engine {
+    /// Compares the view with the watermarks and decides what to take out of it.
+    ///
+    /// A plan replaces one that is still waiting for effects; replies to those are then ignored.
+    ///
+    /// # Errors
+    /// `invalid_option` for a usage that is no number.
+    pub fn plan(&mut self, request: PlanRequest) -> Result<Step, Error> {
+        if let Some(usage) = request.usage
+            && !(usage.input_tokens.is_finite() && usage.input_tokens >= 0.0)
+        {
+            return Err(invalid("usage.inputTokens", "a number of tokens from 0 up"));
+        }
+        self.burst = None;
+        self.breaker.turns = self.breaker.turns.saturating_add(1);
+        let measured = self.measured.take();
+        if let (Some(usage), Some(raw), None) = (request.usage, measured, &request.overflow) {
+            let model = self.model().to_owned();
+            self.calibration.sample(&model, usage.input_tokens, raw);
+        }
+        let mut shrink = None;
+        if let Some(error) = &request.overflow {
+            match overflow::classify(error.status, &error.body) {
+                ErrorClass::Overflow { limit, requested } => {
+                    shrink = self.learn(limit, requested);
+                }
+                ErrorClass::TooManyBytes { .. } | ErrorClass::TooManyImages { .. } => {
+                    shrink = Some(self.tokens());
+                }
+                ErrorClass::RateLimit => return Ok(self.idle(Reason::RateLimit)),
+                _ => return Ok(self.idle(Reason::NotAnOverflow)),
+            }
+        }
+        let overflow = request.overflow.is_some();
+        let budget = match (self.budget(), shrink) {
+            // No window is named: the refused size is over it, so a good deal less must do.
+            (_, Some(refused)) => {
+                let mut budget = self.sizes.budget(refused.saturating_mul(2).max(2));
+                budget.usable = (refused / 4 * 3).max(1);
+                budget.target = (refused / 2).max(1);
+                budget
+            }
+            (Some(budget), None) => budget,
+            (None, None) => {
+                let what = "the context window is not known: give the option `window`";
+                self.notice("unknown_window", what);
+                return Ok(self.idle(Reason::UnknownWindow));
+            }
+        };
+        let tokens = self.tokens();
+        let least = self.stages.iter().map(|stage| stage.at(&budget)).min().unwrap_or(u32::MAX);
+        if !overflow && !request.force {
+            if tokens < least {
+                self.rest_until = None;
+                return Ok(self.idle(Reason::UnderTrigger));
+            }
+            if self.rest_until.is_some_and(|rest| tokens < rest) && tokens <= budget.usable {
+                return Ok(self.idle(Reason::NothingToCompact));
+            }
+        }
+        let tail = self.tail(&budget, overflow);
+        self.burst = Some(Burst {
+            budget,
+            overflow,
+            force: request.force,
+            focus: request.focus,
+            before: tokens,
+            tail,
+            stage: 0,
+            stages: Vec::new(),
+            decisions: Vec::new(),
+            failures: Vec::new(),
+            summary: None,
+            calls: 0,
+            local_only: false,
+            waiting: Vec::new(),
+            dirty: false,
+        });
+        Ok(self.advance())
+    }
+
+    /// Hands in the host's reply to an effect.
+    ///
+    /// # Errors
+    /// `unknown_effect` for an id that was never issued, `invalid_reply` for a reply of the wrong
+    /// kind; the effect then still waits.
+    pub fn resolve(&mut self, id: u32, reply: Reply) -> Result<Step, Error> {
+        if id >= self.next_effect {
+            let what = format!("no effect {id} was issued");
+            return Err(Error::new(ErrorCode::UnknownEffect, "id", what));
+        }
+        let Some(mut burst) = self.burst.take() else { return Ok(Step::Idle) };
+        let Some(at) = burst.waiting.iter().position(|(waiting, _)| *waiting == id) else {
+            self.burst = Some(burst);
+            return Ok(Step::Idle);
+        };
+        let waiting = burst.waiting.swap_remove(at).1;
+        let again = match (waiting, reply) {
+            (Waiting::Put(proposal), Reply::Done) => {
+                self.take_part(&mut burst, StageName::Offload, proposal);
+                None
+            }
+            (Waiting::Put(_), Reply::Failed { message }) => {
+                burst.failures.push(Failure { effect: "put", code: "host", message });
+                None
+            }
+            (Waiting::Summary { fold, attempt }, Reply::Text { text }) => {
+                self.summarized(&mut burst, fold, attempt, &text)
+            }
+            (Waiting::Summary { .. }, Reply::Failed { message }) => {
+                self.summarizer_failed(&mut burst, "host", message);
+                None
+            }
+            (waiting, _) => {
+                burst.waiting.push((id, waiting));
+                self.burst = Some(burst);
+                let what = "a put is answered by done or failed, a summarize by text or failed";
+                return Err(Error::new(ErrorCode::InvalidReply, "kind", what));
+            }
+        };
+        let waits = !burst.waiting.is_empty();
+        self.burst = Some(burst);
+        if let Some(effect) = again {
+            return Ok(Step::Effects { effects: vec![effect] });
+        }
+        if waits {
+            return Ok(Step::Effects { effects: Vec::new() });
+        }
+        Ok(self.advance())
+    }
+
+    /// Runs stages until one needs the host or the burst is over.
+    fn advance(&mut self) -> Step {
+        let Some(mut burst) = self.burst.take() else { return Step::Idle };
+        if std::mem::take(&mut burst.dirty) {
+            self.recount();
+        }
+        while let Some(stage) = self.stages.get(burst.stage).cloned() {
+            let effects = match self.takes_part(&burst, &stage) {
+                true => self.run(&mut burst, &stage),
+                false => None,
+            };
+            match effects {
+                Some(effects) if effects.is_empty() => {} // the same stage again
+                Some(effects) => {
+                    self.burst = Some(burst);
+                    return Step::Effects { effects };
+                }
+                None => burst.stage += 1,
+            }
+        }
+        self.finish(burst)
+    }
+
+    fn takes_part(&self, burst: &Burst, stage: &Stage) -> bool {
+        let tokens = self.tokens();
+        let at = stage.at(&burst.budget);
+        match stage.name {
+            // The last resorts look at the size as it is by now.
+            StageName::Drop | StageName::Elide => tokens >= at,
+            _ => {
+                tokens > self.goal(burst, stage)
+                    && (burst.overflow || burst.force || burst.before >= at)
+            }
+        }
+    }
+
+    /// Calibrated size at which a stage may stop.
+    fn goal(&self, burst: &Burst, stage: &Stage) -> u32 {
+        let budget = &burst.budget;
+        if burst.force {
+            return 1;
+        }
+        let at = stage.at(budget).min(budget.trigger);
+        // A stage with a lower watermark of its own stops as far below it.
+        let share = f64::from(budget.target) / f64::from(budget.trigger.max(1));
+        budget.target.min((f64::from(at) * share) as u32).max(1)
+    }
+
+    /// Runs one stage. None: it is done. Some: perform these, or none and run it again.
+    fn run(&mut self, burst: &mut Burst, stage: &Stage) -> Option<Vec<Effect>> {
+        if stage.name == StageName::Summarize {
+            return self.fold(burst, stage);
+        }
+        let situation = self.situation(burst, self.goal(burst, stage));
+        match stage::plan(stage, &situation) {
+            Plan::Drop { upto, saved } => {
+                self.drop_upto(burst, upto, saved);
+                None
+            }
+            Plan::Parts(proposals) if proposals.is_empty() => None,
+            Plan::Parts(proposals) => {
+                if stage.name == StageName::Offload && self.options.store {
+                    burst.stage += 1;
+                    return Some(self.puts(burst, proposals));
+                }
+                for proposal in proposals {
+                    self.take_part(burst, stage.name, proposal);
+                }
+                burst.dirty = false;
+                self.recount();
+                None
+            }
+        }
+    }
+
+    fn situation(&self, burst: &Burst, goal: u32) -> Situation<'_> {
+        let raw = |tokens: u32| (f64::from(tokens) / self.ratio()) as u32;
+        Situation {
+            view: self.view(),
+            tokens: self.raw(),
+            target: raw(goal),
+            limit: raw(burst.budget.usable),
+            tail: burst.tail,
+            overflow: burst.overflow,
+        }
+    }
+
+    fn puts(&mut self, burst: &mut Burst, proposals: Vec<Proposal>) -> Vec<Effect> {
+        proposals
+            .into_iter()
+            .map(|proposal| {
+                let index = (self.transcript.lead + proposal.place.body) as usize;
+                let message = &self.transcript.messages[index];
+                let part = &message.parts[proposal.place.part as usize];
+                let content = message.content(part).into_owned();
+                let key = self.store_key(proposal.decision.reference);
+                let id = self.effect_id();
+                burst.waiting.push((id, Waiting::Put(proposal)));
+                Effect::Put { id, key, content }
+            })
+            .collect()
+    }
+
+    fn effect_id(&mut self) -> u32 {
+        let id = self.next_effect;
+        self.next_effect += 1;
+        id
+    }
+
+    fn take_part(&mut self, burst: &mut Burst, stage: StageName, proposal: Proposal) {
+        let Proposal { place, decision, saved } = proposal;
+        self.decisions.parts.insert(place, decision);
+        burst.dirty = true;
+        burst.took(stage);
+        burst.decisions.push(Decided {
+            stage: stage.as_str(),
+            kind: decision.action.name(),
+            index: self.transcript.lead + place.body,
+            part: place.part,
+            to: None,
+            reference: Some(decision.reference.to_string()),
+            tokens_saved: self.scaled(saved),
+        });
+    }
+
+    fn drop_upto(&mut self, burst: &mut Burst, upto: u32, saved: u32) {
+        let from = self.decisions.hidden();
+        self.decisions.dropped = upto;
+        self.decisions.dropped_chain = self.transcript.chain_at(upto).unwrap_or_default();
+        self.forget_hidden();
+        self.recount();
+        burst.took(StageName::Drop);
+        burst.decisions.push(Decided {
+            stage: StageName::Drop.as_str(),
+            kind: "dropped",
+            index: self.transcript.lead + from,
+            part: 0,
+            to: Some(self.transcript.lead + upto),
+            reference: None,
+            tokens_saved: self.scaled(saved),
+        });
+    }
+
+    /// Lets go of decisions on messages that the view no longer shows.
+    fn forget_hidden(&mut self) {
+        let hidden = self.decisions.hidden();
+        let (transcript, lead) = (&self.transcript, self.transcript.lead);
+        self.decisions.parts.retain(|place| {
+            place.body >= hidden || {
+                let unit = transcript.units[transcript.unit_of(lead + place.body)];
+                transcript.unit_messages(&unit).iter().any(|message| message.pinned)
+            }
+        });
+    }
+
+    /// One fold of the summarize stage.
+    fn fold(&mut self, burst: &mut Burst, stage: &Stage) -> Option<Vec<Effect>> {
+        let situation = self.situation(burst, self.goal(burst, stage));
+        let must = burst.overflow || burst.force || situation.tokens > situation.limit;
+        let least = match must {
+            true => 0,
+            false => (f64::from(situation.tokens) * self.sizes.min_savings) as u32,
+        };
+        let cap = burst.budget.summary;
+        let fold = summarize::plan(&situation, self.head, cap, least)?;
+        if self.options.summarizer && !burst.local_only && self.may_call(burst) {
+            let fold = self.chunk(burst, fold);
+            return Some(vec![self.ask(burst, fold, 1, None)]);
+        }
+        let entries = summary::entries(&self.transcript, fold.from, fold.to);
+        let previous = self.decisions.summary.as_ref().map(|summary| &*summary.text);
+        let room = cap - cap / 5;
+        let text = local::summarize(previous, &entries, room as usize, &tokens_of);
+        let taken = self.take_summary(burst, fold, text, Author::Local, cap);
+        taken.then(Vec::new)
+    }
+
+    /// Whether the host's summarizer is to be tried: it is left alone after failures in a row,
+    /// until some turns have passed or an overflow makes it worth another try.
+    fn may_call(&self, burst: &Burst) -> bool {
+        let open = self.breaker.failures >= self.sizes.max_failures
+            && self.breaker.turns <= BREAKER_TURNS
+            && !burst.overflow;
+        burst.calls < self.sizes.max_calls && !open
+    }
+
+    /// Cuts a fold to the units whose text the summarizer can take in one call.
+    fn chunk(&self, burst: &Burst, fold: Fold) -> Fold {
+        let most = self.chunk_tokens(burst);
+        let mut chunk = Fold { to: fold.from, visible: 0, ..fold };
+        let mut tokens = 0;
+        for unit in self.transcript.units.iter().filter(|unit| unit.start >= fold.from) {
+            if unit.end > fold.to {
+                break;
+            }
+            let entries = summary::entries(&self.transcript, unit.start, unit.end);
+            tokens += count::text(&summary::flat_text(&entries, 1.0));
+            if tokens > most && chunk.to > chunk.from {
+                break;
+            }
+            chunk.to = unit.end;
+            chunk.visible += if unit.shown { unit.tokens } else { 0 };
+        }
+        chunk
+    }
+
+    /// Raw tokens of transcript text in one prompt: half of what the summarizer's window leaves.
+    fn chunk_tokens(&self, burst: &Burst) -> u32 {
+        let window = self.sizes.summary_window.unwrap_or(burst.budget.window);
+        let usable = self.sizes.budget(window.min(burst.budget.window.max(256))).usable;
+        let previous = self.decisions.summary.as_ref();
+        let previous = previous.map_or(0, |summary| count::text(&summary.text));
+        (usable.saturating_sub(previous) / 2).max(128)
+    }
+
+    fn ask(
+        &mut self,
+        burst: &mut Burst,
+        fold: Fold,
+        attempt: u32,
+        refused: Option<&Refusal>,
+    ) -> Effect {
+        let entries = summary::entries(&self.transcript, fold.from, fold.to);
+        let mut text = summary::flat_text(&entries, 1.0);
+        let most = self.chunk_tokens(burst);
+        // A unit that is too large alone is bounded harder, never cut off unread.
+        let mut scale = 1.0;
+        while count::text(&text) > most && scale > 0.001 {
+            scale /= 2.0;
+            text = summary::flat_text(&entries, scale);
+        }
+        if count::text(&text) > most {
+            text.truncate(boundary(&text, most as usize * 2));
+        }
+        let prompt = summary::prompt(&Request {
+            previous: self.decisions.summary.as_ref().map(|summary| &*summary.text),
+            text: &text,
+            focus: burst.focus.as_deref(),
+            nonce: &self.nonce,
+            max_tokens: burst.budget.summary,
+            refused,
+        });
+        let id = self.effect_id();
+        burst.calls += 1;
+        burst.waiting.push((id, Waiting::Summary { fold, attempt }));
+        Effect::Summarize {
+            id,
+            system: summary::system_prompt(),
+            prompt,
+            max_tokens: burst.budget.summary,
+            from: fold.from,
+            to: fold.to,
+            attempt,
+        }
+    }
+
+    /// Takes a reply of the summarizer, or asks once more.
+    fn summarized(
+        &mut self,
+        burst: &mut Burst,
+        fold: Fold,
+        attempt: u32,
+        text: &str,
+    ) -> Option<Effect> {
+        let text = text.trim();
+        let replaced = fold.visible + self.head.saturating_sub(WRAPPER);
+        let checked = summary::check(text, burst.budget.summary, replaced, &self.nonce);
+        match checked {
+            Err(refusal) if attempt == 1 && burst.calls < self.sizes.max_calls => {
+                return Some(self.ask(burst, fold, 2, Some(&refusal)));
+            }
+            // Headings alone are not worth losing a good text for.
+            Err(refusal) if !matches!(refusal, Refusal::MissingSections(_)) => {
+                self.summarizer_failed(burst, refusal.code(), refusal.to_string());
+                return None;
+            }
+            Err(refusal) => {
+                let what = format!("the summary was taken although {refusal}");
+                self.notice("missing_sections", what);
+            }
+            Ok(()) => {}
+        }
+        let cap = burst.budget.summary + burst.budget.summary / 4;
+        if self.take_summary(burst, fold, text.to_owned(), Author::Host, cap) {
+            self.breaker = Default::default();
+        } else {
+            let what = "it does not make the view smaller".to_owned();
+            self.summarizer_failed(burst, "not_smaller", what);
+        }
+        None
+    }
+
+    fn summarizer_failed(&mut self, burst: &mut Burst, code: &'static str, message: String) {
+        burst.failures.push(Failure { effect: "summarize", code, message });
+        burst.local_only = true;
+        self.breaker.failures = self.breaker.failures.saturating_add(1);
+        self.breaker.turns = 0;
+    }
+
+    /// Commits a summary if the view gets smaller by it. `cap` bounds it with its appendix.
+    fn take_summary(
+        &mut self,
+        burst: &mut Burst,
+        fold: Fold,
+        mut text: String,
+        by: Author,
+        cap: u32,
+    ) -> bool {
+        let entries = summary::entries(&self.transcript, fold.from, fold.to);
+        let old = self.decisions.summary.as_ref();
+        let room = cap.saturating_sub(count::text(&text));
+        let previous = old.map(|summary| &*summary.text);
+        let lost = audit::audit(&entries, &text, previous, room as usize, &tokens_of);
+        if !lost.appendix.is_empty() {
+            text.push_str("\n\n");
+            text.push_str(&lost.appendix);
+        }
+        // Earlier spans are part of the name, so that it stands for all covered messages.
+        let mut span = old.map(|summary| summary.reference.to_string()).unwrap_or_default();
+        span.push_str(&summary::full_text(&entries));
+        let body = fold.to - self.transcript.lead;
+        let tokens = count::text(&text);
+        let summary = Summary {
+            covered: body,
+            chain: self.transcript.chain_at(body).unwrap_or_default(),
+            reference: Ref::of(&span),
+            by,
+            version: old.map_or(0, |summary| summary.version) + 1,
+            text,
+        };
+        let before = (self.visible, self.decisions.clone());
+        let report = SummaryReport {
+            text: summary.text.clone(),
+            covered: fold.to,
+            by,
+            tokens: self.scaled(tokens),
+            audit: Audit { found: lost.found, kept: lost.kept, appended: lost.appended },
+        };
+        self.decisions.cover(summary);
+        self.forget_hidden();
+        self.recount();
+        burst.dirty = false;
+        if self.visible >= before.0 {
+            self.decisions = before.1;
+            self.recount();
+            return false;
+        }
+        burst.took(StageName::Summarize);
+        burst.decisions.push(Decided {
+            stage: StageName::Summarize.as_str(),
+            kind: "covered",
+            index: fold.from,
+            part: 0,
+            to: Some(fold.to),
+            reference: self.decisions.summary.as_ref().map(|s| s.reference.to_string()),
+            tokens_saved: self.scaled(before.0 - self.visible),
+        });
+        burst.summary = Some(report);
+        true
+    }
+
+    /// First message of the protected tail: the newest units that fit its size, and whatever the
+    /// model has not answered; the newest user message too where that costs no more than twice.
+    fn tail(&self, budget: &Budget, overflow: bool) -> u32 {
+        let size = match overflow {
+            true => budget.tail.min(budget.usable / 10),
+            false => budget.tail,
+        };
+        let size = (f64::from(size) / self.ratio()) as u32;
+        let units = &self.transcript.units;
+        let lead = self.transcript.lead;
+        let mut from = self.transcript.len();
+        let mut sum = 0u32;
+        let mut start = None;
+        for unit in units.iter().rev().take_while(|unit| unit.start >= lead) {
+            sum = sum.saturating_add(unit.tokens);
+            if start.is_none() {
+                // The newest unit is in whatever its size.
+                if sum > size && from < self.transcript.len() {
+                    start = Some(from);
+                } else {
+                    from = unit.start;
+                }
+            }
+            let user = self
+                .transcript
+                .unit_messages(unit)
+                .iter()
+                .any(|message| message.role == crate::transcript::Role::User);
+            if user || sum > size.saturating_mul(2) {
+                if user && sum <= size.saturating_mul(2) {
+                    from = from.min(unit.start);
+                }
+                break;
+            }
+        }
+        from.min(self.transcript.unanswered_from()).max(lead)
+    }
+
+    /// Takes in what an overflow error says. Returns the refused size where no window is named.
+    fn learn(&mut self, limit: Option<u32>, requested: Option<u32>) -> Option<u32> {
+        let tokens = self.tokens();
+        let Some(limit) = limit else { return Some(tokens) };
+        self.learn_window(self.window_key(), limit);
+        let usable = self.sizes.budget(limit).usable;
+        if tokens <= usable {
+            // By our count it would have fitted: the count is too low for this content.
+            let real = requested.unwrap_or(limit).max(limit);
+            let model = self.model().to_owned();
+            self.calibration.raise(&model, f64::from(real) * 1.05 / f64::from(self.raw().max(1)));
+        }
+        None
+    }
+
+    /// Ends a plan that took no decision.
+    fn idle(&mut self, reason: Reason) -> Step {
+        let tokens = self.tokens();
+        self.done(Outcome {
+            compacted: false,
+            reason,
+            stages: Vec::new(),
+            tokens_before: tokens,
+            tokens_after: tokens,
+            fits: true,
+            window: None,
+            usable: None,
+            trigger: None,
+            target: None,
+            overflow: false,
+            decisions: Vec::new(),
+            failures: Vec::new(),
+            repairs: Vec::new(),
+            summary: None,
+            notices: Vec::new(),
+            smallest: None,
+        })
+    }
+
+    fn finish(&mut self, burst: Burst) -> Step {
+        let tokens = self.tokens();
+        let compacted = !burst.decisions.is_empty();
+        let fits = tokens <= burst.budget.usable;
+        let reason = match (compacted, fits) {
+            (_, false) => Reason::CannotFit,
+            (true, true) => Reason::Compacted,
+            (false, true) => Reason::NothingToCompact,
+        };
+        let saved = burst.before.saturating_sub(tokens);
+        let low = saved < burst.budget.usable / 50;
+        self.low_savings = if low { self.low_savings + 1 } else { 0 };
+        let rests = !compacted || self.low_savings >= MAX_LOW_SAVINGS;
+        self.rest_until = rests.then(|| tokens.saturating_add(burst.budget.usable / 50));
+        if !fits {
+            let usable = burst.budget.usable;
+            let what = format!(
+                "the view takes about {tokens} tokens and only {usable} fit: what is pinned, the \
+                 system messages or the tools are too large"
+            );
+            self.notice("cannot_fit", what);
+        }
+        self.done(Outcome {
+            compacted,
+            reason,
+            stages: burst.stages,
+            tokens_before: burst.before,
+            tokens_after: tokens,
+            fits,
+            window: None,
+            usable: None,
+            trigger: None,
+            target: None,
+            overflow: burst.overflow,
+            decisions: burst.decisions,
+            failures: burst.failures,
+            repairs: Vec::new(),
+            summary: burst.summary,
+            notices: Vec::new(),
+            smallest: (!fits).then_some(tokens),
+        })
+    }
+
+    /// What every outcome says, and the bookkeeping of every plan's end.
+    fn done(&mut self, mut outcome: Outcome) -> Step {
+        if let Some(budget) = self.budget() {
+            outcome.window = Some(budget.window);
+            outcome.usable = Some(budget.usable);
+            outcome.trigger = Some(budget.trigger);
+            outcome.target = Some(budget.target);
+            outcome.fits &= outcome.tokens_after <= budget.usable;
+        }
+        outcome.repairs = std::mem::take(&mut self.repairs);
+        outcome.notices = std::mem::take(&mut self.notices);
+        self.measured = Some(self.raw());
+        Step::Done { outcome: Box::new(outcome) }
+    }
+}
+
+impl Burst {
+    fn took(&mut self, stage: StageName) {
+        if self.stages.last() != Some(&stage.as_str()) {
+            self.stages.push(stage.as_str());
+        }
+    }
+}
+
+fn tokens_of(text: &str) -> usize {
+    count::text(text) as usize
+}
+
+/// Plans after which a summarizer that failed too often is tried again.
+const BREAKER_TURNS: u32 = 10;
+
+/// Bursts in a row that free less than a fiftieth of usable before planning rests.
+const MAX_LOW_SAVINGS: u32 = 3;

@@ -1,0 +1,28 @@
+//! drop: the last resort but one. The oldest units leave; one note says how many.
+
+use super::{Plan, Situation};
+
+pub(super) fn plan(situation: &Situation<'_>) -> Plan {
+    let transcript = situation.view.transcript;
+    let hidden = transcript.lead + situation.view.decisions.hidden();
+    let mut saved = 0;
+    let mut upto = hidden;
+    for unit in situation.body_units().filter(|unit| unit.start >= hidden) {
+        if unit.end > situation.tail
+            || situation.tokens.saturating_sub(saved) + NOTE <= situation.target
+        {
+            break;
+        }
+        upto = unit.end;
+        if !transcript.unit_messages(unit).iter().any(|message| message.pinned) {
+            saved += unit.tokens;
+        }
+    }
+    match saved > NOTE {
+        true => Plan::Drop { upto: upto - transcript.lead, saved },
+        false => Plan::Parts(Vec::new()),
+    }
+}
+
+/// Upper bound of the note's own size, tokens.
+const NOTE: u32 = 60;

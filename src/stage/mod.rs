@@ -1,0 +1,296 @@
+//! The stages of a burst, cheapest first, and the presets as lists of them.
+//!
+//! A stage looks at a [`Situation`] and proposes decisions; the engine takes them. None of them
+//! performs I/O or changes state.
+
+mod clear;
+mod drop;
+mod elide;
+mod offload;
+pub(crate) mod summarize;
+
+use std::borrow::Cow;
+
+use crate::arguments::Arguments;
+use crate::count;
+use crate::decision::{Action, Decision, Place, Ref};
+use crate::error::{Error, ErrorCode};
+use crate::json::{Kind, Value};
+use crate::options::{Budget, Mark, invalid, whole};
+use crate::transcript::{Message, Part, PartKind, Unit};
+use crate::view::View;
+
+/// Names of the stages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StageName {
+    /// A large old result becomes a preview; its full text goes to the store.
+    Offload,
+    /// An old result becomes a short marker.
+    Clear,
+    /// The oldest units are folded into the running summary.
+    Summarize,
+    /// The oldest units leave; one note says how many.
+    Drop,
+    /// What is too big inside the protected tail is cut to its head and tail.
+    Elide,
+}
+
+impl StageName {
+    /// All of them.
+    const ALL: [StageName; 5] = [
+        StageName::Offload,
+        StageName::Clear,
+        StageName::Summarize,
+        StageName::Drop,
+        StageName::Elide,
+    ];
+
+    /// The name used in options and outcomes.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StageName::Offload => "offload",
+            StageName::Clear => "clear",
+            StageName::Summarize => "summarize",
+            StageName::Drop => "drop",
+            StageName::Elide => "elide",
+        }
+    }
+}
+
+/// One stage of a pipeline with its options; what a stage does not use is ignored.
+#[derive(Clone, Debug)]
+pub struct StageOptions {
+    /// Which stage.
+    pub stage: StageName,
+    /// offload, clear: the newest results that stay as they are. Default 2 and 3.
+    pub keep_last: Option<f64>,
+    /// offload, clear: results under this many tokens stay. Default 1,000 and 50.
+    pub min_tokens: Option<f64>,
+    /// offload: tokens of the preview. Default 200.
+    pub preview_tokens: Option<f64>,
+    /// offload, clear: tools whose results stay.
+    pub exclude: Vec<String>,
+    /// Size of the view from which the stage runs: a share of usable, or tokens. Default:
+    /// `compactAt`; 1.0 for drop and elide, the last resorts.
+    pub at: Option<f64>,
+}
+
+impl StageOptions {
+    /// Reads a stage: its name, or an object with its name under `stage`.
+    pub(crate) fn read(value: Value<'_>, index: usize) -> Result<StageOptions, Error> {
+        let place = format!("options.stages[{index}]");
+        let named = |text: Option<Cow<'_, str>>, place: &str| {
+            let name = StageName::ALL.into_iter().find(|name| Some(name.as_str()) == text.as_deref());
+            name.ok_or_else(|| {
+                let names = StageName::ALL.map(StageName::as_str).join(", ");
+                invalid(place, &format!("one of {names}"))
+            })
+        };
+        if value.kind() != Kind::Object {
+            return Ok(StageOptions::of(named(value.string(), &place)?));
+        }
+        let known = ["stage", "keepLast", "minTokens", "previewTokens", "exclude", "at"];
+        let from = Arguments::new(value, &*place, ErrorCode::InvalidOption, &known)?;
+        let exclude = from.list("exclude")?.unwrap_or_default();
+        Ok(StageOptions {
+            stage: named(from.text("stage")?, &from.at("stage"))?,
+            keep_last: from.number("keepLast")?,
+            min_tokens: from.number("minTokens")?,
+            preview_tokens: from.number("previewTokens")?,
+            exclude: exclude
+                .into_iter()
+                .map(|tool| tool.string().map(Cow::into_owned))
+                .collect::<Option<Vec<_>>>()
+                .ok_or_else(|| from.wrong("exclude", "an array of tool names"))?,
+            at: from.number("at")?,
+        })
+    }
+
+    pub(crate) fn of(stage: StageName) -> StageOptions {
+        StageOptions {
+            stage,
+            keep_last: None,
+            min_tokens: None,
+            preview_tokens: None,
+            exclude: Vec::new(),
+            at: None,
+        }
+    }
+}
+
+/// The pipeline used when the host names none.
+pub(crate) fn default_stages() -> Vec<StageOptions> {
+    use StageName::{Clear, Drop, Elide, Offload, Summarize};
+    [Offload, Clear, Summarize, Drop, Elide].map(StageOptions::of).into()
+}
+
+/// A stage with its options checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Stage {
+    pub name: StageName,
+    pub keep_last: usize,
+    pub min_tokens: u32,
+    pub preview_tokens: u32,
+    exclude: Vec<String>,
+    at: Option<Mark>,
+}
+
+impl Stage {
+    pub(crate) fn read(options: &StageOptions, index: usize) -> Result<Stage, Error> {
+        let place = |field: &str| format!("options.stages[{index}].{field}");
+        let (keep_last, min_tokens) = match options.stage {
+            StageName::Offload => (2, 1000),
+            _ => (3, 50),
+        };
+        let at = match options.at {
+            Some(at) => Some(Mark::read(&place("at"), at)?),
+            None => None,
+        };
+        let preview = whole(&place("previewTokens"), options.preview_tokens, 0)?.unwrap_or(200);
+        let min = whole(&place("minTokens"), options.min_tokens, 0)?.unwrap_or(min_tokens);
+        if options.stage == StageName::Offload && preview >= min.max(1) {
+            return Err(invalid(&place("previewTokens"), "less than minTokens"));
+        }
+        Ok(Stage {
+            name: options.stage,
+            keep_last: whole(&place("keepLast"), options.keep_last, 0)?.unwrap_or(keep_last)
+                as usize,
+            min_tokens: min,
+            preview_tokens: preview,
+            exclude: options.exclude.clone(),
+            at,
+        })
+    }
+
+    /// View size from which the stage takes part in a burst, tokens.
+    pub(crate) fn at(&self, budget: &Budget) -> u32 {
+        match (self.at, self.name) {
+            (Some(mark), _) => mark.of(budget.usable),
+            (None, StageName::Drop | StageName::Elide) => budget.usable.saturating_add(1),
+            (None, _) => budget.trigger,
+        }
+    }
+}
+
+/// What a stage sees. All sizes are raw estimates: the calibration is already divided out.
+pub(crate) struct Situation<'a> {
+    pub view: View<'a>,
+    /// Tokens of the view, tools included.
+    pub tokens: u32,
+    /// Size at which the burst may stop.
+    pub target: u32,
+    /// Size that the view must not exceed.
+    pub limit: u32,
+    /// First message of the protected tail.
+    pub tail: u32,
+    /// After an overflow, thresholds that spare small or recent results do not hold.
+    pub overflow: bool,
+}
+
+/// A decision that a stage would take.
+pub(crate) struct Proposal {
+    pub place: Place,
+    pub decision: Decision,
+    pub saved: u32,
+}
+
+impl<'a> Situation<'a> {
+    /// Results in the view that may be made smaller, oldest first.
+    fn results(&self, stage: &Stage) -> Vec<(Place, &'a Message, &'a Part)> {
+        let transcript = self.view.transcript;
+        let mut found = Vec::new();
+        for unit in transcript.units.iter().filter(|unit| self.view.shows(unit)) {
+            for index in unit.start.max(transcript.lead)..unit.end {
+                let message = &transcript.messages[index as usize];
+                for (part, result) in message.results().filter(|(_, part)| part.link.is_some()) {
+                    let place = Place { body: index - transcript.lead, part };
+                    found.push((place, message, result));
+                }
+            }
+        }
+        let keep = if self.overflow { stage.keep_last.min(1) } else { stage.keep_last };
+        found.truncate(found.len().saturating_sub(keep));
+        found.retain(|(place, message, result)| {
+            place.body + transcript.lead < self.tail
+                && !message.pinned
+                && !stage.exclude.iter().any(|tool| **tool == *result.name)
+        });
+        found
+    }
+
+    /// A decision for a part, if it makes the view smaller than it is now.
+    fn propose(
+        &self,
+        place: Place,
+        message: &Message,
+        part: &Part,
+        action: Action,
+    ) -> Option<Proposal> {
+        let old = self.view.decisions.parts.get(place);
+        let (reference, chars) = match old {
+            Some(old) => (old.reference, old.chars),
+            None => {
+                let content = message.content(part);
+                (Ref::of(&content), content.chars().count() as u32)
+            }
+        };
+        let decision = Decision { action, reference, chars, anchor: part.hash };
+        let now = match old {
+            Some(old) => count::text(&self.view.replacement(message, part, old)),
+            None => part_content_tokens(part),
+        };
+        let then = count::text(&self.view.replacement(message, part, &decision));
+        let saved = now.checked_sub(then).filter(|saved| *saved > 0)?;
+        Some(Proposal { place, decision, saved })
+    }
+
+    /// Takes proposals in order until the target is reached.
+    fn until_target(&self, proposals: impl Iterator<Item = Proposal>) -> Vec<Proposal> {
+        let mut tokens = self.tokens;
+        let mut taken = Vec::new();
+        for proposal in proposals {
+            if tokens <= self.target {
+                break;
+            }
+            tokens = tokens.saturating_sub(proposal.saved);
+            taken.push(proposal);
+        }
+        taken
+    }
+
+    fn body_units(&self) -> impl Iterator<Item = &'a Unit> {
+        let lead = self.view.transcript.lead;
+        self.view.transcript.units.iter().filter(move |unit| unit.start >= lead)
+    }
+}
+
+fn part_content_tokens(part: &Part) -> u32 {
+    match part.kind {
+        PartKind::Call => part.tokens.saturating_sub(
+            count::text(&part.name) + count::text(&part.id) + CALL_FRAMING,
+        ),
+        _ => part.tokens,
+    }
+}
+
+const CALL_FRAMING: u32 = 6;
+
+/// Decisions of one run of a stage that needs nothing from the host.
+pub(crate) enum Plan {
+    /// Parts that become smaller.
+    Parts(Vec<Proposal>),
+    /// The body messages up to this one leave, and this many tokens with them.
+    Drop { upto: u32, saved: u32 },
+}
+
+/// Runs a stage other than summarize.
+pub(crate) fn plan(stage: &Stage, situation: &Situation<'_>) -> Plan {
+    match stage.name {
+        StageName::Offload => Plan::Parts(offload::plan(stage, situation)),
+        StageName::Clear => Plan::Parts(clear::plan(stage, situation)),
+        StageName::Elide => Plan::Parts(elide::plan(situation)),
+        StageName::Drop => drop::plan(situation),
+        StageName::Summarize => Plan::Parts(Vec::new()),
+    }
+}

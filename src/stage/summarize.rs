@@ -1,0 +1,48 @@
+//! summarize: the oldest units up to the smallest legal cut that reaches the target are folded
+//! into the running summary.
+
+use super::Situation;
+
+/// A fold that would be worth its while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fold {
+    /// First message of the span: where the running summary ends.
+    pub from: u32,
+    /// The message after the last one of the span.
+    pub to: u32,
+    /// Tokens that the span takes in the view now.
+    pub visible: u32,
+}
+
+/// Chooses the span. `head` is the size of the running summary in the view now, `cap` the most a
+/// new one may take, `least` the tokens that a fold must free; all raw estimates.
+pub(crate) fn plan(situation: &Situation<'_>, head: u32, cap: u32, least: u32) -> Option<Fold> {
+    let transcript = situation.view.transcript;
+    let from = transcript.lead + situation.view.decisions.covered();
+    let mut fold = Fold { from, to: from, visible: 0 };
+    let mut all = 0;
+    for unit in situation.body_units().filter(|unit| unit.start >= from) {
+        if unit.end > situation.tail {
+            break;
+        }
+        fold.to = unit.end;
+        all += unit.tokens;
+        if situation.view.shows(unit) && !transcript.unit_messages(unit).iter().any(|m| m.pinned) {
+            fold.visible += unit.tokens;
+        }
+        let after = situation.tokens.saturating_sub(fold.visible + head) + grown(head, all, cap);
+        if after <= situation.target {
+            break;
+        }
+    }
+    let growth = grown(head, all, cap).saturating_sub(head);
+    (fold.to > from && fold.visible > growth.saturating_add(least)).then_some(fold)
+}
+
+/// Expected size of the summary after a fold of so many tokens.
+fn grown(head: u32, span: u32, cap: u32) -> u32 {
+    head.max(WRAPPER).saturating_add(span / 6).min(cap + WRAPPER)
+}
+
+/// Tokens of the label around a summary in the view.
+pub(crate) const WRAPPER: u32 = 120;

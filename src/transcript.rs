@@ -1,0 +1,354 @@
+//! The conversation as the engine knows it: messages, parts, units and legal cuts.
+//!
+//! A cut is legal only between units. Calls match results by outstanding order, because ids
+//! repeat in real transcripts: within one batch, and from turn to turn.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hasher;
+
+use siphasher::sip::SipHasher13;
+
+use crate::json::{Json, Kind as JsonKind, unescape};
+
+/// Who speaks. `developer` is the newer name of `system`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    System,
+    User,
+    Assistant,
+    Tool,
+    /// A role this version does not know: kept, counted, never edited.
+    Other,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PartKind {
+    Text,
+    Reasoning,
+    /// A tool call; the part's text is its arguments.
+    Call,
+    /// A tool result; the part's text is its content, media left out.
+    Result,
+    Image,
+    File,
+    /// Something unknown: counted, kept, never split.
+    Opaque,
+}
+
+/// One step of the place of a value inside a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A member of an object.
+    Key(&'static str),
+    /// An element of an array.
+    Index(u32),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub kind: PartKind,
+    /// Where the value stands inside the message object.
+    pub path: Vec<Step>,
+    /// Byte range of the value in the message's raw JSON.
+    pub start: u32,
+    pub end: u32,
+    /// Call id, as the host spelled it; empty where there is none.
+    pub id: Box<str>,
+    /// Tool name of a call or of a result that names it.
+    pub name: Box<str>,
+    /// Estimated tokens of the value as it stands.
+    pub tokens: u32,
+    /// The value holds images or files beside its text.
+    pub media: bool,
+    /// A string of the value holds a lone surrogate, which no provider accepts.
+    pub malformed: bool,
+    /// Keyed hash of the decoded value.
+    pub hash: u64,
+    /// Of a call: the message that answers it. Of a result: the call it answers.
+    pub link: Option<Link>,
+}
+
+/// Place of a part: message index, part index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Link {
+    pub message: u32,
+    pub part: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    pub role: Role,
+    pub parts: Vec<Part>,
+    /// The message's own JSON text.
+    pub raw: Box<str>,
+    /// Framing tokens plus those of all parts.
+    pub tokens: u32,
+    /// Nothing that a provider would take as content.
+    pub empty: bool,
+    /// The caller asked never to compact it.
+    pub pinned: bool,
+    /// Keyed hash of everything.
+    pub hash: u64,
+    /// Keyed hash of everything but the content of tool results, which hosts may trim.
+    pub spine: u64,
+    /// Running hash of the spines of the body up to and including this message.
+    pub chain: u64,
+}
+
+impl Part {
+    pub(crate) fn is_null(&self, message: &Message) -> bool {
+        &message.raw[self.start as usize..self.end as usize] == "null"
+    }
+}
+
+impl Message {
+    /// The decoded text of a part: of a list of content parts, its texts joined by newlines.
+    pub(crate) fn text(&self, part: &Part) -> Cow<'_, str> {
+        let raw = &self.raw[part.start as usize..part.end as usize];
+        match raw.as_bytes().first() {
+            Some(b'"') => {
+                let inner = &raw[1..raw.len() - 1];
+                if inner.contains('\\') {
+                    Cow::Owned(unescape(inner))
+                } else {
+                    Cow::Borrowed(inner)
+                }
+            }
+            Some(b'[') if part.kind == PartKind::Result => Cow::Owned(joined_texts(raw)),
+            _ => Cow::Borrowed(raw),
+        }
+    }
+
+    /// What recall returns for a part: its text, or the JSON of a value that holds more than text.
+    pub(crate) fn content(&self, part: &Part) -> Cow<'_, str> {
+        match part.media {
+            true => Cow::Borrowed(&self.raw[part.start as usize..part.end as usize]),
+            false => self.text(part),
+        }
+    }
+
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (u32, &Part)> {
+        self.parts_of(PartKind::Call)
+    }
+
+    pub(crate) fn results(&self) -> impl Iterator<Item = (u32, &Part)> {
+        self.parts_of(PartKind::Result)
+    }
+
+    fn parts_of(&self, kind: PartKind) -> impl Iterator<Item = (u32, &Part)> {
+        (0u32..).zip(&self.parts).filter(move |(_, part)| part.kind == kind)
+    }
+}
+
+fn joined_texts(raw: &str) -> String {
+    let Ok(json) = Json::parse(raw) else { return raw.to_owned() };
+    let mut out = String::new();
+    for item in json.root().items() {
+        let text = match item.kind() {
+            JsonKind::String => item.string(),
+            _ => item.get("text").and_then(|text| text.string()),
+        };
+        if let Some(text) = text {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            out.push_str(&text);
+        }
+    }
+    out
+}
+
+/// The smallest run of messages that may be kept or dropped together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unit {
+    pub start: u32,
+    pub end: u32,
+    /// Tokens of the unit as the view would show it now.
+    pub tokens: u32,
+    /// The view shows it, and its tokens are in the view's sum.
+    pub shown: bool,
+}
+
+/// Keys of the message hash, drawn from the session secret.
+pub(crate) type HashKey = (u64, u64);
+
+pub(crate) fn hasher(key: HashKey) -> SipHasher13 {
+    SipHasher13::new_with_keys(key.0, key.1)
+}
+
+/// Every message of the conversation, in order, and how they hang together.
+#[derive(Default)]
+pub(crate) struct Transcript {
+    pub messages: Vec<Message>,
+    pub units: Vec<Unit>,
+    /// Number of leading system messages; the rest is the body.
+    pub lead: u32,
+    /// Tokens of shown units that were taken apart since the engine last asked.
+    pub removed: u32,
+    /// Calls of the newest assistant messages that still wait for a result, by id.
+    open: HashMap<Box<str>, VecDeque<Link>>,
+    key: HashKey,
+}
+
+impl Transcript {
+    pub(crate) fn new(key: HashKey) -> Transcript {
+        Transcript { key, ..Transcript::default() }
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.messages.len() as u32
+    }
+
+    /// Replaces everything from `from` on. Returns the index of the first unit that is new.
+    pub(crate) fn replace(&mut self, from: usize, messages: Vec<Message>) -> usize {
+        let unit = self.units.partition_point(|unit| (unit.end as usize) <= from);
+        let redo = self.units.get(unit).map_or(from, |unit| unit.start as usize);
+        let mut again = self.messages.split_off(redo);
+        again.truncate(from - redo);
+        self.take_apart(unit);
+        self.lead = self.lead.min(redo as u32);
+        self.reopen();
+        let mut first = unit;
+        for message in again.into_iter().chain(messages) {
+            first = first.min(self.push(message));
+        }
+        first
+    }
+
+    fn take_apart(&mut self, from: usize) {
+        for unit in self.units.drain(from..).filter(|unit| unit.shown) {
+            self.removed += unit.tokens;
+        }
+    }
+
+    /// Appends a message; returns the index of the unit it became part of.
+    fn push(&mut self, mut message: Message) -> usize {
+        let index = self.len();
+        let after_assistant = self.messages.last().is_some_and(|m| m.role == Role::Assistant);
+        if message.role == Role::System && self.lead == index {
+            self.lead += 1;
+            message.chain = 0;
+        } else {
+            let mut chain = hasher(self.key);
+            chain.write_u64(self.messages.last().map_or(0, |last| last.chain));
+            chain.write_u64(message.spine);
+            message.chain = chain.finish();
+        }
+        if message.role == Role::Assistant {
+            // A new turn of the model: no provider would take a result for older calls now.
+            if !after_assistant {
+                self.open.clear();
+            }
+            self.open_calls(index, &mut message);
+        }
+        let mut first = None;
+        let results: Vec<u32> = message.results().map(|(part, _)| part).collect();
+        for part in results {
+            let result = &mut message.parts[part as usize];
+            let call = self.open.get_mut(&result.id).and_then(VecDeque::pop_front);
+            result.link = call;
+            if let Some(call) = call {
+                let calls = &mut self.messages[call.message as usize].parts;
+                calls[call.part as usize].link = Some(Link { message: index, part });
+                if result.name.is_empty() {
+                    result.name = calls[call.part as usize].name.clone();
+                }
+                first = Some(first.map_or(call.message, |f: u32| f.min(call.message)));
+            }
+        }
+        self.messages.push(message);
+        let start = match first {
+            None => index,
+            Some(call) => {
+                // All units since the call close up around it.
+                let unit = self.units.partition_point(|unit| unit.end <= call);
+                let start = self.units[unit].start;
+                self.take_apart(unit);
+                start
+            }
+        };
+        self.units.push(Unit { start, end: index + 1, tokens: 0, shown: false });
+        self.units.len() - 1
+    }
+
+    fn open_calls(&mut self, index: u32, message: &mut Message) {
+        for (part, call) in (0u32..).zip(&mut message.parts) {
+            if call.kind == PartKind::Call {
+                call.link = None;
+                let link = Link { message: index, part };
+                self.open.entry(call.id.clone()).or_default().push_back(link);
+            }
+        }
+    }
+
+    /// Finds the open calls again after messages were cut off the end.
+    fn reopen(&mut self) {
+        self.open.clear();
+        let end = self.messages.iter().rposition(|m| m.role == Role::Assistant);
+        let Some(end) = end else { return };
+        let others = self.messages[..end].iter().rposition(|m| m.role != Role::Assistant);
+        for index in others.map_or(0, |at| at + 1)..=end {
+            for (part, call) in self.messages[index].calls() {
+                let answered = call.link.is_some_and(|link| link.message < self.len());
+                if !answered {
+                    let link = Link { message: index as u32, part };
+                    self.open.entry(call.id.clone()).or_default().push_back(link);
+                }
+            }
+        }
+    }
+
+    /// Index of the unit that holds a message.
+    pub(crate) fn unit_of(&self, message: u32) -> usize {
+        self.units.partition_point(|unit| unit.end <= message)
+    }
+
+    pub(crate) fn unit_messages(&self, unit: &Unit) -> &[Message] {
+        &self.messages[unit.start as usize..unit.end as usize]
+    }
+
+    /// Whether the unit holds calls that still wait while nothing but results came after them.
+    pub(crate) fn pending(&self, unit: &Unit) -> bool {
+        unit.end == self.len()
+            && self
+                .unit_messages(unit)
+                .iter()
+                .rev()
+                .find(|message| message.role != Role::Tool)
+                .is_some_and(|message| message.calls().any(|(_, call)| call.link.is_none()))
+    }
+
+    /// First message the model has not answered yet: trailing input, fresh results and the calls
+    /// they belong to.
+    pub(crate) fn unanswered_from(&self) -> u32 {
+        let mut from = self.len();
+        while from > self.lead {
+            let message = &self.messages[from as usize - 1];
+            if message.role == Role::Assistant {
+                break;
+            }
+            from -= 1;
+        }
+        // Results pull in their calls, and pending calls count as unanswered.
+        let last_calls = from.checked_sub(1).is_some_and(|at| {
+            at >= self.lead
+                && self.messages[at as usize].calls().next().is_some()
+        });
+        if last_calls {
+            from -= 1;
+        }
+        match self.units.get(self.unit_of(from)) {
+            Some(unit) => unit.start.min(from),
+            None => from,
+        }
+    }
+
+    /// Running hash of the first `body` messages after the leading system messages.
+    pub(crate) fn chain_at(&self, body: u32) -> Option<u64> {
+        if body == 0 {
+            return Some(0);
+        }
+        self.messages.get((self.lead + body) as usize - 1).map(|message| message.chain)
+    }
+}

@@ -1,0 +1,116 @@
+//! The bindings: strings in, plain objects out, no logic.
+//!
+//! What comes in is JSON, read by the engine's own reader, whose errors name the member; what
+//! goes out are plain objects, which cost less than JSON to hand over.
+
+use js_sys::Error as JsError;
+use serde::Serialize;
+use wasm_bindgen::prelude::*;
+
+use crate::{Engine, Error, ErrorCode, Options, PlanRequest, RecallArgs, Reply};
+
+/// The engine behind `Session`; see the methods of [`crate::Engine`].
+#[wasm_bindgen(js_name = Engine, skip_typescript)]
+pub struct WasmEngine(Engine);
+
+type Result<T> = std::result::Result<T, JsValue>;
+
+#[wasm_bindgen(js_class = Engine)]
+impl WasmEngine {
+    #[wasm_bindgen(constructor)]
+    pub fn new(options: &str, checkpoint: Option<String>) -> Result<WasmEngine> {
+        let mut options = Options::from_json(options).map_err(throw)?;
+        let engine = match checkpoint {
+            Some(checkpoint) => Engine::restore(options, &checkpoint),
+            None => {
+                if options.secret.is_none() {
+                    options.secret = Some(draw_secret()?);
+                }
+                Engine::new(options)
+            }
+        };
+        engine.map(WasmEngine).map_err(throw)
+    }
+
+    pub fn ingest(&mut self, from: usize, json: &str, pins: &[u32]) -> Result<()> {
+        self.0.ingest(from, json, pins).map_err(throw)
+    }
+
+    #[wasm_bindgen(js_name = setTools)]
+    pub fn set_tools(&mut self, json: &str) -> Result<()> {
+        self.0.set_tools(json).map_err(throw)
+    }
+
+    pub fn plan(&mut self, request: &str) -> Result<JsValue> {
+        let request = PlanRequest::from_json(request).map_err(throw)?;
+        write(&self.0.plan(request).map_err(throw)?)
+    }
+
+    pub fn resolve(&mut self, id: u32, reply: &str) -> Result<JsValue> {
+        let reply = Reply::from_json(reply).map_err(throw)?;
+        write(&self.0.resolve(id, reply).map_err(throw)?)
+    }
+
+    pub fn cancel(&mut self) {
+        self.0.cancel();
+    }
+
+    pub fn render(&mut self, epoch: u32, unit: u32, items_before: u32) -> Result<JsValue> {
+        write(&self.0.render(epoch, unit, items_before))
+    }
+
+    pub fn estimate(&self) -> Result<JsValue> {
+        write(&self.0.estimate())
+    }
+
+    #[wasm_bindgen(js_name = recallTool)]
+    pub fn recall_tool(&self) -> Result<JsValue> {
+        write(&self.0.recall_tool())
+    }
+
+    pub fn recall(&self, args: &str) -> Result<JsValue> {
+        write(&self.0.recall(&recall_args(args)?).map_err(throw)?)
+    }
+
+    #[wasm_bindgen(js_name = recallFetched)]
+    pub fn recall_fetched(&self, args: &str, content: Option<String>) -> Result<String> {
+        self.0.recall_fetched(&recall_args(args)?, content.as_deref()).map_err(throw)
+    }
+
+    pub fn checkpoint(&self) -> String {
+        self.0.checkpoint()
+    }
+}
+
+/// Classifies a provider's error; see [`crate::classify`].
+#[wasm_bindgen(js_name = classifyError, skip_typescript)]
+pub fn classify_error(status: Option<u16>, body: &str) -> Result<JsValue> {
+    write(&crate::classify(status, body))
+}
+
+fn recall_args(args: &str) -> Result<RecallArgs> {
+    RecallArgs::from_json(args).map_err(throw)
+}
+
+fn write<T: Serialize>(value: &T) -> Result<JsValue> {
+    let json = serde_wasm_bindgen::Serializer::json_compatible();
+    value.serialize(&json).map_err(|error| JsError::new(&error.to_string()).into())
+}
+
+fn throw(error: Error) -> JsValue {
+    let js = JsError::new(&error.to_string());
+    for (name, text) in [("code", error.code().as_str()), ("path", error.path())] {
+        // Setting a property of a fresh error object cannot fail.
+        let _ = js_sys::Reflect::set(&js, &name.into(), &text.into());
+    }
+    js.into()
+}
+
+fn draw_secret() -> Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        let what = format!("no source of randomness here ({error}): give 32 hexadecimal digits");
+        throw(Error::new(ErrorCode::InvalidOption, "options.secret", what))
+    })?;
+    Ok(crate::engine::hex(&bytes))
+}

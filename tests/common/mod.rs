@@ -1,0 +1,20 @@
+//! What the tests share: a strict validator of requests, and a host that drives the engine.
+#![allow(dead_code)] // each test file uses its own part
+
+pub mod host;
+pub mod openai_chat;
+
+use std::path::Path;
+
+/// A transcript of `tests/data`, as the text of its file.
+pub fn data(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    std::fs::read_to_string(path).expect("the file is part of the repository")
+}
+
+/// The messages of a JSON array, each as JSON text.
+pub fn messages(json: &str) -> Vec<String> {
+    let values: Vec<Box<serde_json::value::RawValue>> =
+        serde_json::from_str(json).expect("an array");
+    values.iter().map(|value| value.get().to_owned()).collect()
+}
