@@ -190,11 +190,11 @@ impl Engine {
         if self.burst.as_ref().is_some_and(|burst| changed < burst.tail as usize) {
             self.burst = None;
         }
-        if changed < before || self.unverified {
-            if self.reanchor(changed as u32) || lead != self.transcript.lead {
-                self.recount();
-                return Ok(());
-            }
+        let rewritten = changed < before || self.unverified;
+        let moved = rewritten && self.reanchor(changed as u32);
+        if self.snap() || moved || lead != self.transcript.lead {
+            self.recount();
+            return Ok(());
         }
         self.visible -= std::mem::take(&mut self.transcript.removed).min(self.visible);
         // The unit before may have held calls that now count as unanswered.
@@ -448,19 +448,12 @@ impl Engine {
         if let Some(summary) = &mut self.decisions.summary
             && (summary.covered > from || was_unverified)
         {
-            let end = lead + summary.covered;
             if self.transcript.chain_at(summary.covered) != Some(summary.chain) {
                 self.decisions.summary = None;
                 self.decisions.spans.clear();
                 moved = true;
                 let what = "messages under the summary were rewritten, so it was let go";
                 self.notice("summary_dropped", what);
-            } else if let Some(unit) = self.transcript.units.get(self.transcript.unit_of(end))
-                && unit.start < end
-            {
-                summary.covered = unit.start.max(lead) - lead;
-                summary.chain = self.transcript.chain_at(summary.covered).unwrap_or_default();
-                moved = true;
             }
         }
         let dropped = self.decisions.dropped;
@@ -506,6 +499,33 @@ impl Engine {
             self.notice("decisions_dropped", what);
         }
         true
+    }
+
+    /// Pulls the ends of summary and drop back to where a unit begins: a late result may have
+    /// closed one up around them. Says whether they moved.
+    fn snap(&mut self) -> bool {
+        let lead = self.transcript.lead;
+        let start = |body: u32| {
+            let unit = self.transcript.units.get(self.transcript.unit_of(lead + body));
+            unit.map_or(body, |unit| unit.start.max(lead).saturating_sub(lead).min(body))
+        };
+        let chain = |body| self.transcript.chain_at(body).unwrap_or_default();
+        let mut moved = false;
+        if let Some(summary) = &mut self.decisions.summary {
+            let covered = start(summary.covered);
+            moved = covered != summary.covered;
+            if moved {
+                summary.covered = covered;
+                summary.chain = chain(covered);
+            }
+        }
+        let dropped = start(self.decisions.dropped);
+        if dropped != self.decisions.dropped {
+            self.decisions.dropped = dropped;
+            self.decisions.dropped_chain = chain(dropped);
+            moved = true;
+        }
+        moved
     }
 
     fn anchor(&self, place: Place) -> Option<u64> {

@@ -308,15 +308,12 @@ impl Transcript {
         &self.messages[unit.start as usize..unit.end as usize]
     }
 
-    /// Whether the unit holds calls that still wait while nothing but results came after them.
-    pub(crate) fn pending(&self, unit: &Unit) -> bool {
-        unit.end == self.len()
-            && self
-                .unit_messages(unit)
-                .iter()
-                .rev()
-                .find(|message| message.role != Role::Tool)
-                .is_some_and(|message| message.calls().any(|(_, call)| call.link.is_none()))
+    /// The message of the unit whose calls still wait while nothing but results came after it.
+    pub(crate) fn pending(&self, unit: &Unit) -> Option<u32> {
+        let messages = self.unit_messages(unit);
+        let last = messages.iter().rposition(|message| message.role != Role::Tool)?;
+        let waits = messages[last].calls().any(|(_, call)| call.link.is_none());
+        (waits && unit.end == self.len()).then_some(unit.start + last as u32)
     }
 
     /// First message the model has not answered yet: trailing input, fresh results and the calls
@@ -330,15 +327,11 @@ impl Transcript {
             }
             from -= 1;
         }
-        // Results pull in their calls, and pending calls count as unanswered.
-        let last_calls = from.checked_sub(1).is_some_and(|at| {
-            at >= self.lead
-                && self.messages[at as usize].calls().next().is_some()
-        });
-        if last_calls {
-            from -= 1;
-        }
+        // A last message of calls has no results yet, and calls may wait across user messages.
+        let waiting = self.open.values().flatten().map(|call| call.message).min();
+        from = from.min(waiting.unwrap_or(from));
         match self.units.get(self.unit_of(from)) {
+            // Results pull in their calls.
             Some(unit) => unit.start.min(from),
             None => from,
         }

@@ -133,7 +133,7 @@ impl View<'_> {
                 // Answers follow their calls, wherever in the unit they stand.
                 Role::Tool => self.result_in_place(index, message, &mut out),
                 Role::Assistant if message.calls().next().is_some() => {
-                    self.batch(index, message, pending, &mut out);
+                    self.batch(index, message, pending == Some(index), &mut out);
                 }
                 _ if message.empty => {
                     out.repair("empty_message", index, None, "a placeholder stands in");

@@ -245,7 +245,8 @@ impl Engine {
                 }
                 burst.dirty = false;
                 self.recount();
-                None
+                // Shares are estimates: elide looks again until the view fits.
+                (stage.name == StageName::Elide).then(Vec::new)
             }
         }
     }
@@ -664,6 +665,10 @@ impl Engine {
             outcome.trigger = Some(budget.trigger);
             outcome.target = Some(budget.target);
             outcome.fits &= outcome.tokens_after <= budget.usable;
+        }
+        if self.visible == 0 && !self.is_empty() {
+            let what = "nothing of this conversation can be sent: it has results without calls only";
+            self.notice("empty_view", what);
         }
         outcome.repairs = std::mem::take(&mut self.repairs);
         outcome.notices = std::mem::take(&mut self.notices);

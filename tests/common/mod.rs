@@ -3,6 +3,7 @@
 
 pub mod host;
 pub mod openai_chat;
+pub mod random;
 
 use std::path::Path;
 

@@ -1,0 +1,202 @@
+// The package as a user gets it: packed, installed in a project of its own, used
+// as ESM, through require(), and by two strict TypeScript consumers.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const project = mkdtempSync(join(tmpdir(), 'tidemark-package-'));
+after(() => rmSync(project, { recursive: true, force: true }));
+
+// The npm that started the tests tells every npm below it to work in js/ too.
+const env = Object.fromEntries(
+  Object.entries(process.env).filter(
+    ([name]) => !/^npm_config_(local_|global_)?prefix$/.test(name),
+  ),
+);
+
+/** Runs a program in the project; its output is in the error when it fails. */
+function run(command, args, cwd = project) {
+  try {
+    return execFileSync(command, args, { cwd, env, encoding: 'utf8', stdio: 'pipe' });
+  } catch (error) {
+    throw new Error(`${command} ${args.join(' ')}\n${error.stdout}${error.stderr}`);
+  }
+}
+
+function write(name, text) {
+  const file = join(project, name);
+  mkdirSync(join(file, '..'), { recursive: true });
+  writeFileSync(file, text);
+}
+
+const use = `
+const messages = [
+  { role: 'system', content: 'You are terse.' },
+  { role: 'user', content: 'Which port does the service listen on?' },
+  { role: 'assistant', content: '8443.' },
+];
+async function main() {
+  const compactor = new Compactor({ window: 8000 });
+  const result = await compactor.compact(messages);
+  console.log(JSON.stringify([result.messages, result.compacted, result.fits]));
+}
+main();
+`;
+const expected = [
+  [
+    { role: 'system', content: 'You are terse.' },
+    { role: 'user', content: 'Which port does the service listen on?' },
+    { role: 'assistant', content: '8443.' },
+  ],
+  false,
+  true,
+];
+
+let packed;
+before(() => {
+  const pkg = join(root, 'pkg');
+  const answer = run('npm', ['pack', '--json', '--pack-destination', project], pkg);
+  [packed] = JSON.parse(answer);
+  write('package.json', '{ "name": "consumer", "private": true, "type": "module" }');
+  run('npm', ['install', '--offline', '--no-audit', '--no-fund', `./${packed.filename}`]);
+});
+
+test('the tarball holds what the exports name, and nothing else', (t) => {
+  const files = packed.files.map((file) => file.path).sort();
+  const manifest = JSON.parse(readFileSync(join(root, 'pkg/package.json'), 'utf8'));
+  t.diagnostic(
+    `${files.length} files, ${packed.size} bytes packed, ${packed.unpackedSize} unpacked`,
+  );
+
+  for (const name of ['LICENSE', 'README.md', 'package.json'])
+    assert.ok(files.includes(name), name);
+  for (const [name, entry] of Object.entries(manifest.exports)) {
+    const targets = typeof entry === 'string' ? [entry] : Object.values(entry);
+    for (const target of targets) {
+      assert.ok(files.includes(target.replace('./', '')), `${name} names ${target}`);
+    }
+  }
+
+  const modules = files.filter((file) => file.endsWith('.js'));
+  const allowed = new Set([
+    'LICENSE',
+    'README.md',
+    'package.json',
+    'wasm/tidemark_bg.wasm',
+    ...modules.flatMap((file) => [file, file.replace(/js$/, 'd.ts')]),
+  ]);
+  assert.deepEqual(new Set(files), allowed, 'modules with their declarations, and the wasm');
+});
+
+test('the package has no dependency and runs no script', () => {
+  const manifest = JSON.parse(readFileSync(join(root, 'pkg/package.json'), 'utf8'));
+  for (const key of ['dependencies', 'peerDependencies', 'optionalDependencies', 'scripts']) {
+    assert.equal(manifest[key], undefined, key);
+  }
+});
+
+test('no path of the machine that built it is inside', () => {
+  const home = process.env.CARGO_HOME ?? join(process.env.HOME ?? '/', '.cargo');
+  for (const { path } of packed.files) {
+    const bytes = readFileSync(join(root, 'pkg', path));
+    for (const place of [home, root]) assert.ok(!bytes.includes(place), `${path} names ${place}`);
+  }
+});
+
+test('an ES module imports it', () => {
+  write('use.mjs', `import { Compactor } from 'tidemark';\n${use}`);
+  assert.deepEqual(JSON.parse(run(process.execPath, ['use.mjs'])), expected);
+});
+
+test('a CommonJS module requires it', (t) => {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major < 20 || (major === 20 && minor < 19)) return t.skip('this Node cannot require ESM');
+  write('use.cjs', `const { Compactor } = require('tidemark');\n${use}`);
+  assert.deepEqual(JSON.parse(run(process.execPath, ['use.cjs'])), expected);
+});
+
+test('importing it starts nothing: no wasm is compiled before first use', () => {
+  const program = `
+    const { Module, Instance } = WebAssembly;
+    let started = 0;
+    for (const [name, base] of Object.entries({ Module, Instance })) {
+      WebAssembly[name] = class extends base { constructor(...args) { super(...args); started++; } };
+    }
+    const { Compactor } = await import('tidemark');
+    const imported = started;
+    new Compactor({ window: 8000 });
+    console.log(JSON.stringify([imported, started > 0]));
+  `;
+  write('lazy.mjs', program);
+  assert.deepEqual(JSON.parse(run(process.execPath, ['lazy.mjs'])), [0, true]);
+});
+
+test('every subpath resolves', () => {
+  const program = `
+    import 'tidemark/stores/memory';
+    import 'tidemark/stores/file';
+    import { readFileSync } from 'node:fs';
+    const wasm = readFileSync(new URL(import.meta.resolve('tidemark/wasm')));
+    console.log(WebAssembly.validate(wasm));
+  `;
+  write('subpaths.mjs', program);
+  assert.equal(run(process.execPath, ['subpaths.mjs']).trim(), 'true');
+});
+
+// Neither has the other's globals: a server without a DOM, a browser without Node.
+const consumers = {
+  nodenext: {
+    module: 'nodenext',
+    moduleResolution: 'nodenext',
+    lib: ['es2023'],
+    types: ['node'],
+    typeRoots: [join(root, 'js/node_modules/@types')],
+  },
+  bundler: {
+    module: 'esnext',
+    moduleResolution: 'bundler',
+    lib: ['es2023', 'dom'],
+    types: [],
+  },
+};
+for (const [name, options] of Object.entries(consumers)) {
+  test(`a strict TypeScript consumer compiles, moduleResolution ${name}`, () => {
+    const stores = name === 'nodenext' ? ['memory', 'file'] : ['memory'];
+    const imports = stores.map(
+      (store) => `import * as ${store} from 'tidemark/stores/${store}';\n`,
+    );
+    const program = `import { Compactor } from 'tidemark';
+${imports.join('')}
+const messages = [
+  { role: 'system', content: 'You are terse.' },
+  { role: 'user', content: 'Which port does the service listen on?' },
+];
+const compactor = new Compactor({ window: 8000 });
+const result = await compactor.compact(messages);
+const length: number = result.messages.length;
+const compacted: boolean = result.compacted;
+const fits: boolean = result.fits;
+// @ts-expect-error: the window is a number
+new Compactor({ window: 'large' });
+export { compacted, fits, length, ${stores.join(', ')} };
+`;
+    write(`${name}/use.ts`, program);
+    const compilerOptions = {
+      target: 'es2022',
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      verbatimModuleSyntax: true,
+      skipLibCheck: false,
+      noEmit: true,
+      ...options,
+    };
+    write(`${name}/tsconfig.json`, JSON.stringify({ compilerOptions, files: ['use.ts'] }));
+    run(join(root, 'js/node_modules/.bin/tsc'), ['-p', join(project, name)]);
+  });
+}
