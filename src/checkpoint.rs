@@ -57,9 +57,10 @@ impl Engine {
             row.item(&*learned.model).item(learned.samples).item(ratio).close("]")
         });
         out.rows("calibration", calibration);
-        let windows = self.windows.iter().map(|(key, window)| {
-            Writer(String::from("[")).item(&**key).item(*window).close("]")
-        });
+        let windows = self
+            .windows
+            .iter()
+            .map(|(key, window)| Writer(String::from("[")).item(&**key).item(*window).close("]"));
         out.rows("windows", windows);
         if let Some(measured) = self.measured {
             out.member("measured", measured);

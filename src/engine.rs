@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use sha2::{Digest, Sha256};
 
 use crate::arguments::parse;
+use crate::budget::{Budget, Sizes};
 use crate::calibration::Calibration;
 use crate::count;
 use crate::decision::{Decisions, Place, Ref};
 use crate::error::{Error, ErrorCode};
 use crate::format::{Format, Reading, read_messages};
-use crate::options::{Budget, Options, Sizes, invalid};
+use crate::options::{Options, invalid};
 use crate::recall::{self, RecallArgs, RecallStep};
 use crate::stage::{Stage, default_stages};
 use crate::transcript::{PartKind, Transcript};
@@ -251,13 +252,7 @@ impl Engine {
         let last = self.view().items(settled).iter().map(Item::len).sum::<u32>();
         let total = keep + items.iter().map(Item::len).sum::<u32>();
         self.touched = units;
-        Render {
-            epoch: self.epoch,
-            unit: settled as u32,
-            items_before: total - last,
-            keep,
-            items,
-        }
+        Render { epoch: self.epoch, unit: settled as u32, items_before: total - last, keep, items }
     }
 
     /// The view as one JSON text: every byte that no decision touches is the host's own.
@@ -384,9 +379,9 @@ impl Engine {
 
     /// Characters of a recall page: what the option allows and half of the room left.
     fn page_chars(&self) -> usize {
-        let room = self.budget().map_or(u32::MAX, |budget| {
-            budget.usable.saturating_sub(self.tokens()) / 2
-        });
+        let room = self
+            .budget()
+            .map_or(u32::MAX, |budget| budget.usable.saturating_sub(self.tokens()) / 2);
         let tokens = self.sizes.page_tokens.min(room).max(100);
         // Two characters a token: a page of hex or Chinese is no larger than it says.
         tokens as usize * 2
@@ -445,16 +440,15 @@ impl Engine {
         let lead = self.transcript.lead;
         let from = changed.saturating_sub(lead);
         let mut moved = was_unverified;
-        if let Some(summary) = &mut self.decisions.summary
+        if let Some(summary) = &self.decisions.summary
             && (summary.covered > from || was_unverified)
+            && self.transcript.chain_at(summary.covered) != Some(summary.chain)
         {
-            if self.transcript.chain_at(summary.covered) != Some(summary.chain) {
-                self.decisions.summary = None;
-                self.decisions.spans.clear();
-                moved = true;
-                let what = "messages under the summary were rewritten, so it was let go";
-                self.notice("summary_dropped", what);
-            }
+            self.decisions.summary = None;
+            self.decisions.spans.clear();
+            moved = true;
+            let what = "messages under the summary were rewritten, so it was let go";
+            self.notice("summary_dropped", what);
         }
         let dropped = self.decisions.dropped;
         if dropped > 0

@@ -47,12 +47,24 @@ pub(crate) struct Json<'a> {
 
 impl<'a> Json<'a> {
     pub(crate) fn parse(src: &'a str) -> Result<Json<'a>, Fault> {
+        let (json, end) = Json::parse_first(src)?;
+        let rest = &src[end..];
+        match rest.trim_start_matches([' ', '\n', '\r', '\t']) {
+            "" => Ok(json),
+            more => {
+                Err(Fault { at: src.len() - more.len(), what: "text after the end of the value" })
+            }
+        }
+    }
+
+    /// Reads the value that the text begins with; says where it ends.
+    pub(crate) fn parse_first(src: &'a str) -> Result<(Json<'a>, usize), Fault> {
         if src.len() > u32::MAX as usize / 2 {
             return Err(Fault { at: 0, what: "text over 2 GiB" });
         }
         let mut reader = Reader { src: src.as_bytes(), at: 0, nodes: Vec::new() };
-        reader.document()?;
-        Ok(Json { src, nodes: reader.nodes })
+        reader.value()?;
+        Ok((Json { src, nodes: reader.nodes }, reader.at))
     }
 
     pub(crate) fn root(&self) -> Value<'_> {
@@ -284,7 +296,7 @@ impl Reader<'_> {
     }
 
     /// Iterative, so that hostile nesting cannot exhaust the stack.
-    fn document(&mut self) -> Result<(), Fault> {
+    fn value(&mut self) -> Result<(), Fault> {
         let mut open: Vec<usize> = Vec::new();
         loop {
             // A value (in an object, with its key before it).
@@ -328,14 +340,8 @@ impl Reader<'_> {
             }
             // What may follow a value.
             loop {
+                let Some(&parent) = open.last() else { return Ok(()) };
                 self.space();
-                let Some(&parent) = open.last() else {
-                    return if self.at == self.src.len() {
-                        Ok(())
-                    } else {
-                        self.fault("text after the end of the value")
-                    };
-                };
                 let object = self.nodes[parent].kind == Kind::Object;
                 match (self.peek(), object) {
                     (b',', _) => {

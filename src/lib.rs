@@ -19,6 +19,7 @@
 //! The engine does not panic on any input; a panic is a bug.
 
 mod arguments;
+mod budget;
 mod calibration;
 mod checkpoint;
 mod count;
@@ -37,6 +38,7 @@ mod view;
 #[cfg(target_arch = "wasm32")]
 mod wasm;
 
+pub use budget::Budget;
 pub use decision::{Author, Ref};
 pub use engine::{
     Audit, Decided, Effect, Engine, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest,
@@ -44,7 +46,7 @@ pub use engine::{
 };
 pub use error::{Error, ErrorCode};
 pub use format::FormatName;
-pub use options::{Budget, Options, RecallOptions, SummaryOptions};
+pub use options::{Options, RecallOptions, SummaryOptions};
 pub use overflow::{ErrorClass, classify};
 pub use recall::{RecallArgs, RecallStep};
 pub use stage::{StageName, StageOptions};

@@ -1,13 +1,11 @@
 //! From decisions to the view: edits over the caller's messages, and edits to bytes.
 
-
-
 use serde::{Serialize, Serializer};
 
 use crate::count;
 use crate::decision::{Action, Decision, Decisions, Place};
-use crate::json::{Json, Value, write_string};
 use crate::format::Format;
+use crate::json::{Json, Value, write_string};
 use crate::transcript::{Message, Part, PartKind, Role, Step, Transcript, Unit};
 
 /// One value of a message replaced.
@@ -127,8 +125,7 @@ impl View<'_> {
     pub(crate) fn unit(&self, unit: &Unit) -> Rendered {
         let mut out = Rendered::default();
         let pending = self.transcript.pending(unit);
-        let mut index = unit.start;
-        for message in self.transcript.unit_messages(unit) {
+        for (index, message) in (unit.start..).zip(self.transcript.unit_messages(unit)) {
             match message.role {
                 // Answers follow their calls, wherever in the unit they stand.
                 Role::Tool => self.result_in_place(index, message, &mut out),
@@ -144,7 +141,6 @@ impl View<'_> {
                 }
                 _ => self.message(index, message, Vec::new(), &mut out),
             }
-            index += 1;
         }
         out
     }
@@ -290,7 +286,9 @@ impl View<'_> {
                 ));
             }
             text.push_str("\n\n");
-            text.push_str(&summary.text.replace("</conversation_summary", "<\\/conversation_summary"));
+            text.push_str(
+                &summary.text.replace("</conversation_summary", "<\\/conversation_summary"),
+            );
             text.push_str("\n</conversation_summary>");
         }
         let covered = self.decisions.covered();
@@ -378,8 +376,7 @@ fn content_tokens(part: &Part) -> u32 {
 
 /// Calls of a message whose id an earlier call of the same message has: part index to new id.
 fn renamed_ids(message: &Message) -> Vec<(u32, String)> {
-    let mut ids: Vec<(&str, u32)> =
-        message.calls().map(|(part, call)| (&*call.id, part)).collect();
+    let mut ids: Vec<(&str, u32)> = message.calls().map(|(part, call)| (&*call.id, part)).collect();
     ids.sort();
     let mut renamed = Vec::new();
     for same in ids.chunk_by(|(a, _), (b, _)| a == b).filter(|same| !same[0].0.is_empty()) {
@@ -405,9 +402,7 @@ pub(crate) fn boundary(text: &str, at: usize) -> usize {
         at -= 1;
     }
     for _ in 0..16 {
-        let joins = |scalar: char| {
-            matches!(scalar as u32, 0x300..=0x36F | 0x200D | 0xFE00..=0xFE0F | 0x1F3FB..=0x1F3FF)
-        };
+        let joins = |scalar: char| matches!(scalar as u32, 0x300..=0x36F | 0x200D | 0xFE00..=0xFE0F | 0x1F3FB..=0x1F3FF);
         let next = text[at..].chars().next();
         let last = text[..at].chars().next_back();
         let Some(last) = last else { break };
@@ -424,7 +419,7 @@ pub(crate) fn thousands(number: u32) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -118,22 +118,22 @@ const CLASS: [Class; 256] = {
 /// Hundredths of a token per character, by script.
 fn rate(scalar: u32) -> u32 {
     match scalar {
-        0x80..=0x24F => 65,           // Latin with diacritics
-        0x370..=0x3FF => 42,          // Greek
-        0x400..=0x52F => 28,          // Cyrillic
-        0x590..=0x5FF => 50,          // Hebrew
-        0x600..=0x77F => 40,          // Arabic
-        0x900..=0xDFF => 38,          // Devanagari and the other Indic scripts
-        0xE00..=0xEFF => 45,          // Thai, Lao
+        0x80..=0x24F => 65,                      // Latin with diacritics
+        0x370..=0x3FF => 42,                     // Greek
+        0x400..=0x52F => 28,                     // Cyrillic
+        0x590..=0x5FF => 50,                     // Hebrew
+        0x600..=0x77F => 40,                     // Arabic
+        0x900..=0xDFF => 38,                     // Devanagari and the other Indic scripts
+        0xE00..=0xEFF => 45,                     // Thai, Lao
         0x1100..=0x11FF | 0xAC00..=0xD7AF => 58, // hangul
-        0x200D => 100, // zero-width joiner
-        0x2000..=0x2BFF => 90,        // punctuation, arrows, box drawing, symbols
-        0x3000..=0x303F => 80,        // CJK punctuation
-        0x3040..=0x30FF => 68,        // kana
-        0x3400..=0x9FFF => 78,        // Han
+        0x200D => 100,                           // zero-width joiner
+        0x2000..=0x2BFF => 90,                   // punctuation, arrows, box drawing, symbols
+        0x3000..=0x303F => 80,                   // CJK punctuation
+        0x3040..=0x30FF => 68,                   // kana
+        0x3400..=0x9FFF => 78,                   // Han
         0xFE00..=0xFE0F => 100,
         0xFF00..=0xFFEF => 90,
-        0x1F000.. => 220,             // emoji
+        0x1F000.. => 220, // emoji
         _ => 120,
     }
 }

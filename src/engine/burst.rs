@@ -1,13 +1,14 @@
 //! One burst: stages run cheapest first, and stop to wait for the host where they must.
 
+use super::Engine;
 use super::outcome::{
     Audit, Decided, Effect, Failure, Outcome, PlanRequest, Reason, Reply, Step, SummaryReport,
 };
-use super::Engine;
+use crate::budget::Budget;
 use crate::count;
 use crate::decision::{Author, Ref, Summary};
 use crate::error::{Error, ErrorCode};
-use crate::options::{Budget, invalid};
+use crate::options::invalid;
 use crate::overflow::{self, ErrorClass};
 use crate::stage::summarize::{self, Fold, WRAPPER};
 use crate::stage::{self, Plan, Proposal, Situation, Stage, StageName};
@@ -667,7 +668,8 @@ impl Engine {
             outcome.fits &= outcome.tokens_after <= budget.usable;
         }
         if self.visible == 0 && !self.is_empty() {
-            let what = "nothing of this conversation can be sent: it has results without calls only";
+            let what =
+                "nothing of this conversation can be sent: it has results without calls only";
             self.notice("empty_view", what);
         }
         outcome.repairs = std::mem::take(&mut self.repairs);

@@ -1,12 +1,11 @@
 //! Wire formats: each reads messages into parts and writes the few messages of our own.
 
-
 mod openai_chat;
 
-use crate::error::{Error, ErrorCode};
-use crate::transcript::{HashKey, Message};
 use crate::arguments::parse;
+use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
+use crate::transcript::{HashKey, Message};
 
 /// Wire formats of conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use std::hash::Hasher;
 
-use crate::json::{Kind, Value, write_string};
 use super::{Format, Reading, wrong};
 use crate::count;
 use crate::error::Error;
+use crate::json::{Kind, Value, write_string};
 use crate::transcript::{Message, Part, PartKind, Role, Step, hasher};
 
 pub(super) struct OpenaiChat;
@@ -13,8 +13,7 @@ pub(super) struct OpenaiChat;
 impl Format for OpenaiChat {
     fn read(&self, value: Value<'_>, place: &str, reading: Reading) -> Result<Message, Error> {
         let role_value = value.get("role").ok_or_else(|| wrong(&at(place, "role"), "a string"))?;
-        let role_name =
-            role_value.string().ok_or_else(|| wrong(&at(place, "role"), "a string"))?;
+        let role_name = role_value.string().ok_or_else(|| wrong(&at(place, "role"), "a string"))?;
         let role = match role_name.as_ref() {
             "system" | "developer" => Role::System,
             "user" => Role::User,
@@ -298,14 +297,7 @@ impl Draft {
         Ok(())
     }
 
-    fn message(
-        self,
-        role: Role,
-        role_name: &str,
-        name: &str,
-        raw: &str,
-        empty: bool,
-    ) -> Message {
+    fn message(self, role: Role, role_name: &str, name: &str, raw: &str, empty: bool) -> Message {
         let mut full = hasher(self.reading.key);
         let mut spine = hasher(self.reading.key);
         for text in [role_name, name] {

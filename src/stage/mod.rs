@@ -12,11 +12,12 @@ pub(crate) mod summarize;
 use std::borrow::Cow;
 
 use crate::arguments::Arguments;
+use crate::budget::{Budget, Mark};
 use crate::count;
 use crate::decision::{Action, Decision, Place, Ref};
 use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
-use crate::options::{Budget, Mark, invalid, whole};
+use crate::options::{invalid, whole};
 use crate::transcript::{Message, Part, PartKind, Unit};
 use crate::view::View;
 
@@ -81,7 +82,8 @@ impl StageOptions {
     pub(crate) fn read(value: Value<'_>, index: usize) -> Result<StageOptions, Error> {
         let place = format!("options.stages[{index}]");
         let named = |text: Option<Cow<'_, str>>, place: &str| {
-            let name = StageName::ALL.into_iter().find(|name| Some(name.as_str()) == text.as_deref());
+            let name =
+                StageName::ALL.into_iter().find(|name| Some(name.as_str()) == text.as_deref());
             name.ok_or_else(|| {
                 let names = StageName::ALL.map(StageName::as_str).join(", ");
                 invalid(place, &format!("one of {names}"))
@@ -267,9 +269,9 @@ impl<'a> Situation<'a> {
 
 fn part_content_tokens(part: &Part) -> u32 {
     match part.kind {
-        PartKind::Call => part.tokens.saturating_sub(
-            count::text(&part.name) + count::text(&part.id) + CALL_FRAMING,
-        ),
+        PartKind::Call => part
+            .tokens
+            .saturating_sub(count::text(&part.name) + count::text(&part.id) + CALL_FRAMING),
         _ => part.tokens,
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn flat_text(entries: &[Entry<'_>], scale: f64) -> String {
             EntryKind::User => ("user".to_owned(), 8000.0),
             EntryKind::Assistant => ("assistant".to_owned(), 6000.0),
             EntryKind::Call { name } => (format!("assistant calls {name}"), 1500.0),
-            EntryKind::Result { name, .. } if name.is_empty() => ("result".to_owned(), 2500.0),
+            EntryKind::Result { name: "", .. } => ("result".to_owned(), 2500.0),
             EntryKind::Result { name, .. } => (format!("{name} result"), 2500.0),
             EntryKind::Media => ("attachment".to_owned(), 0.0),
         };
@@ -91,11 +91,8 @@ fn push_bounded(out: &mut String, text: &str, most: usize) {
     }
     let head = (most / 5 * 3) as u32;
     let (head, tail) = ends(text, head, most as u32 - head);
-    let _ = write!(
-        out,
-        "{head} […{} bytes left out…] {tail}",
-        text.len() - head.len() - tail.len()
-    );
+    let _ =
+        write!(out, "{head} […{} bytes left out…] {tail}", text.len() - head.len() - tail.len());
 }
 
 /// What the summarizer is asked.
