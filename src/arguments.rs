@@ -10,7 +10,7 @@ use crate::json::{Json, Kind, Value};
 pub(crate) fn parse<'a>(text: &'a str, place: &str, code: ErrorCode) -> Result<Json<'a>, Error> {
     Json::parse(text).map_err(|fault| {
         let what = format!("not JSON: {} at byte {}", fault.what, fault.at);
-        Error::new(code, place, what)
+        Error::new(code, place.to_owned().into(), what.into())
     })
 }
 
@@ -32,8 +32,8 @@ impl<'j> Arguments<'j> {
         let arguments = Arguments::open(value, place, code)?;
         for (name, _) in value.members() {
             if !known.contains(&&*name) {
-                let what = format!("unknown; known are {}", known.join(", "));
-                return Err(Error::new(code, arguments.at(&name), what));
+                let what = ["unknown; known are ", &known.join(", ")].concat();
+                return Err(Error::new(code, arguments.at(&name).into(), what.into()));
             }
         }
         Ok(arguments)
@@ -48,17 +48,19 @@ impl<'j> Arguments<'j> {
         let arguments = Arguments { value, place: place.into(), code };
         match value.kind() {
             Kind::Object => Ok(arguments),
-            _ => Err(Error::new(code, arguments.place, "expected an object")),
+            _ => Err(Error::expected(code, &arguments.place, "an object")),
         }
     }
 
     /// The place of a member, for errors.
     pub(crate) fn at(&self, name: &str) -> String {
-        format!("{}.{name}", self.place)
+        [&self.place, ".", name].concat()
     }
 
+    #[cold]
+    #[inline(never)]
     pub(crate) fn wrong(&self, name: &str, expected: &str) -> Error {
-        Error::new(self.code, self.at(name), format!("expected {expected}"))
+        Error::expected(self.code, &self.at(name), expected)
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Value<'j>> {
@@ -106,6 +108,6 @@ impl<'j> Arguments<'j> {
 
     /// A member that must be there.
     pub(crate) fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, Error> {
-        value.ok_or_else(|| Error::new(self.code, self.at(name), "missing"))
+        value.ok_or_else(|| Error::new(self.code, self.at(name).into(), "missing".into()))
     }
 }

@@ -84,7 +84,7 @@ impl Engine {
         let saved = Saved::open(json.root())?;
         if saved.text("format")? != options.format.as_str() {
             let what = "it was made for another wire format than options.format";
-            return Err(Error::new(ErrorCode::UnsupportedCheckpoint, "checkpoint.format", what));
+            return Err(Error::at(ErrorCode::UnsupportedCheckpoint, "checkpoint.format", what));
         }
         options.secret = Some(saved.text("secret")?);
         let mut engine = Engine::new(options).map_err(|error| match error.path() {
@@ -196,7 +196,7 @@ impl<'j> Saved<'j> {
     fn open(root: Value<'j>) -> Result<Saved<'j>, Error> {
         let foreign = || {
             let what = "not a tidemark checkpoint: the member `tidemark` is missing";
-            Error::new(ErrorCode::InvalidCheckpoint, "checkpoint", what)
+            Error::at(ErrorCode::InvalidCheckpoint, "checkpoint", what)
         };
         let saved = Arguments::open(root, "checkpoint", ErrorCode::InvalidCheckpoint)
             .map_err(|_| foreign())?;
@@ -208,7 +208,7 @@ impl<'j> Saved<'j> {
                      {VERSION}): update the package"
                 );
                 let place = "checkpoint.tidemark";
-                Err(Error::new(ErrorCode::UnsupportedCheckpoint, place, what))
+                Err(Error::new(ErrorCode::UnsupportedCheckpoint, place.into(), what.into()))
             }
             Some(_) => Ok(Saved(saved)),
         }
@@ -273,9 +273,12 @@ fn hash(value: Value<'_>) -> Option<u64> {
     u64::from_str_radix(&value.string()?, 16).ok()
 }
 
+#[cold]
+#[inline(never)]
 fn damaged(place: &str) -> Error {
-    let place = format!("checkpoint.{place}");
-    Error::new(ErrorCode::InvalidCheckpoint, place, "damaged: take an earlier checkpoint")
+    let place = ["checkpoint.", place].concat();
+    let what = "damaged: take an earlier checkpoint";
+    Error::new(ErrorCode::InvalidCheckpoint, place.into(), what.into())
 }
 
 /// Windows outside are mistakes of whoever reported them, tokens.

@@ -3,7 +3,7 @@
 mod burst;
 mod outcome;
 
-use std::collections::HashMap;
+use std::collections::BinaryHeap;
 
 use sha2::{Digest, Sha256};
 
@@ -67,6 +67,8 @@ pub struct Engine {
     rest_until: Option<u32>,
     low_savings: u32,
     repairs: Vec<Repair>,
+    /// Message and kind of every repair that an outcome has told of, in order.
+    told: Vec<(u32, &'static str)>,
     notices: Vec<Notice>,
     burst: Option<Burst>,
     next_effect: u32,
@@ -140,6 +142,7 @@ impl Engine {
             rest_until: None,
             low_savings: 0,
             repairs: Vec::new(),
+            told: Vec::new(),
             notices: Vec::new(),
             burst: None,
             next_effect: 0,
@@ -179,7 +182,7 @@ impl Engine {
         let same = messages
             .iter()
             .zip(known)
-            .take_while(|(new, old)| new.hash == old.hash && new.pinned == old.pinned)
+            .take_while(|(new, old)| new.raw == old.raw && new.pinned == old.pinned)
             .count();
         if same == messages.len() && same == known.len() && !self.unverified {
             return Ok(());
@@ -192,6 +195,9 @@ impl Engine {
             self.burst = None;
         }
         let rewritten = changed < before || self.unverified;
+        if rewritten {
+            self.told.truncate(self.told.partition_point(|(index, _)| (*index as usize) < changed));
+        }
         let moved = rewritten && self.reanchor(changed as u32);
         if self.snap() || moved || lead != self.transcript.lead {
             self.recount();
@@ -404,11 +410,15 @@ impl Engine {
         let unit = self.transcript.units[index];
         let rendered = self.view().unit(&unit);
         let shown = self.view().shows(&unit);
-        for repair in rendered.repairs {
-            if !self.repairs.contains(&repair) {
-                self.repairs.push(repair);
+        // A unit is counted again and again; each of its repairs is told once.
+        let mut new = rendered.repairs;
+        new.retain(|repair| self.told.binary_search(&(repair.index, repair.kind)).is_err());
+        for repair in &new {
+            if let Err(at) = self.told.binary_search(&(repair.index, repair.kind)) {
+                self.told.insert(at, (repair.index, repair.kind));
             }
         }
+        self.repairs.append(&mut new);
         if unit.shown {
             self.visible -= unit.tokens.min(self.visible);
         }
@@ -469,22 +479,27 @@ impl Engine {
         if stale.is_empty() {
             return moved;
         }
-        // None where a content stands more than once: it then has no one new place.
-        let mut places: HashMap<u64, Option<Place>> = HashMap::new();
+        let mut places = BinaryHeap::new();
         let body = self.transcript.messages.get(lead as usize..).unwrap_or_default();
         for (message, body) in body.iter().zip(0u32..) {
             for (part, at) in message.parts.iter().zip(0u32..) {
                 let place = Place { body, part: at };
                 if part.kind != PartKind::Opaque && self.decisions.parts.get(place).is_none() {
-                    places.entry(part.hash).and_modify(|at| *at = None).or_insert(Some(place));
+                    places.push((message.anchor(part, self.transcript.key), place));
                 }
             }
         }
+        let places = places.into_sorted_vec();
         let mut lost = 0;
         for place in stale {
             let Some(decision) = self.decisions.parts.remove(place) else { continue };
-            match places.get(&decision.anchor) {
-                Some(Some(found)) => self.decisions.parts.insert(*found, decision),
+            let start = places.partition_point(|(anchor, _)| *anchor < decision.anchor);
+            let same = |at: usize| {
+                places.get(at).filter(|(anchor, _)| *anchor == decision.anchor).map(|(_, at)| *at)
+            };
+            // A content that stands more than once has no one new place.
+            match (same(start), same(start + 1)) {
+                (Some(found), None) => self.decisions.parts.insert(found, decision),
                 _ => lost += 1,
             }
         }
@@ -524,8 +539,9 @@ impl Engine {
 
     fn anchor(&self, place: Place) -> Option<u64> {
         let index = (self.transcript.lead + place.body) as usize;
-        let part = self.transcript.messages.get(index)?.parts.get(place.part as usize)?;
-        Some(part.hash)
+        let message = self.transcript.messages.get(index)?;
+        let part = message.parts.get(place.part as usize)?;
+        Some(message.anchor(part, self.transcript.key))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Typed errors: the caller's misuse, bad data, and our own faults.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// Stable names of what can go wrong; the TypeScript layer shows them as `code`.
@@ -44,17 +45,35 @@ impl ErrorCode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     code: ErrorCode,
-    path: String,
-    message: String,
+    path: Cow<'static, str>,
+    message: Cow<'static, str>,
 }
 
 impl Error {
+    // Out of line: errors are rare, and their many call sites would else fill the wasm.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn new(
         code: ErrorCode,
-        path: impl Into<String>,
-        message: impl Into<String>,
+        path: Cow<'static, str>,
+        message: Cow<'static, str>,
     ) -> Error {
-        Error { code, path: path.into(), message: message.into() }
+        Error { code, path, message }
+    }
+
+    /// An error about something at a place that is known in advance.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn at(code: ErrorCode, path: &'static str, message: &'static str) -> Error {
+        Error { code, path: Cow::Borrowed(path), message: Cow::Borrowed(message) }
+    }
+
+    /// A value at a place is not what it should be.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn expected(code: ErrorCode, path: &str, expected: &str) -> Error {
+        let message = Cow::Owned(["expected ", expected].concat());
+        Error { code, path: Cow::Owned(path.to_owned()), message }
     }
 
     /// What kind of error this is.

@@ -113,6 +113,16 @@ impl<'j> Value<'j> {
         Some(if node.escaped { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) })
     }
 
+    /// The decoded string, and whether it held a lone surrogate.
+    pub(crate) fn checked_string(&self) -> Option<(Cow<'j, str>, bool)> {
+        if self.kind() != Kind::String || !self.node().escaped {
+            return self.string().map(|text| (text, false));
+        }
+        let span = self.span();
+        let (text, lone) = unescape_checked(&self.src[span.start + 1..span.end - 1]);
+        Some((Cow::Owned(text), lone))
+    }
+
     pub(crate) fn number(&self) -> Option<f64> {
         (self.kind() == Kind::Number).then(|| number(self.raw()))
     }
@@ -184,37 +194,69 @@ impl<'j> Iterator for Children<'j> {
 
 /// Decodes the inside of a string literal that the reader has accepted.
 pub(crate) fn unescape(inner: &str) -> String {
+    unescape_checked(inner).0
+}
+
+/// Decodes the inside of a string literal; says whether it held a lone surrogate.
+pub(crate) fn unescape_checked(inner: &str) -> (String, bool) {
     let mut out = String::with_capacity(inner.len());
-    let mut rest = inner;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        let code = rest.as_bytes().get(at + 1).copied().unwrap_or(b'\\');
-        let mut used = at + 2;
-        match code {
-            b'n' => out.push('\n'),
-            b't' => out.push('\t'),
-            b'r' => out.push('\r'),
-            b'b' => out.push('\u{8}'),
-            b'f' => out.push('\u{c}'),
+    let mut lone = false;
+    let bytes = inner.as_bytes();
+    let mut from = 0;
+    loop {
+        let mut at = plain(bytes, from);
+        while bytes.get(at).is_some_and(|byte| *byte != b'\\') {
+            at = plain(bytes, at + 1); // a control character, which only hand-made spans hold
+        }
+        out.push_str(&inner[from..at]);
+        let Some(code) = bytes.get(at + 1) else { return (out, lone) };
+        from = at + 2;
+        out.push(match code {
+            b'n' => '\n',
+            b't' => '\t',
+            b'r' => '\r',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
             b'u' => {
-                let high = hex4(rest, at + 2);
-                used = at + 6;
+                let high = hex4(inner, at + 2);
+                from = at + 6;
                 let mut scalar = char::from_u32(high);
-                if (0xD800..0xDC00).contains(&high) && rest[used..].starts_with("\\u") {
-                    let low = hex4(rest, used + 2);
+                if (0xD800..0xDC00).contains(&high) && bytes[from..].starts_with(b"\\u") {
+                    let low = hex4(inner, from + 2);
                     if (0xDC00..0xE000).contains(&low) {
                         scalar = char::from_u32(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00));
-                        used += 6;
+                        from += 6;
                     }
                 }
-                out.push(scalar.unwrap_or(char::REPLACEMENT_CHARACTER));
+                lone |= scalar.is_none();
+                scalar.unwrap_or(char::REPLACEMENT_CHARACTER)
             }
-            other => out.push(other as char), // one of " \ /
-        }
-        rest = &rest[used..];
+            other => *other as char, // one of " \ /
+        });
     }
-    out.push_str(rest);
-    out
+}
+
+/// The first place from `at` on of a quote, a backslash or a control character, or the end.
+fn plain(bytes: &[u8], mut at: usize) -> usize {
+    // Eight bytes at a time while none is special.
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*chunk);
+        let quote = word ^ LOW.wrapping_mul(b'"' as u64);
+        let slash = word ^ LOW.wrapping_mul(b'\\' as u64);
+        let found = quote.wrapping_sub(LOW) & !quote
+            | slash.wrapping_sub(LOW) & !slash
+            | word.wrapping_sub(LOW * 0x20) & !word;
+        let found = found & (LOW << 7);
+        if found != 0 {
+            // The lowest mark is exact; a borrow can only make false ones above it.
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while bytes.get(at).is_some_and(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1F)) {
+        at += 1;
+    }
+    at
 }
 
 /// Value of a number literal, exact where its digits fit 2^53 and its exponent 22, else the
@@ -246,31 +288,28 @@ fn hex4(text: &str, at: usize) -> u32 {
 /// Appends `text` as a JSON string literal, spelled as `JSON.stringify` would.
 pub(crate) fn write_string(out: &mut String, text: &str) {
     out.push('"');
+    let bytes = text.as_bytes();
     let mut from = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            8 => "\\b",
-            12 => "\\f",
-            0..=0x1F => "",
-            _ => continue,
-        };
+    loop {
+        let at = plain(bytes, from);
         out.push_str(&text[from..at]);
-        if escape.is_empty() {
-            const HEX: &[u8; 16] = b"0123456789abcdef";
-            out.push_str("\\u00");
-            out.push(HEX[usize::from(byte >> 4)] as char);
-            out.push(HEX[usize::from(byte & 15)] as char);
-        } else {
-            out.push_str(escape);
-        }
+        let Some(byte) = bytes.get(at) else { break };
         from = at + 1;
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', *byte as char]),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            8 => out.push_str("\\b"),
+            12 => out.push_str("\\f"),
+            _ => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                out.push_str("\\u00");
+                out.push(HEX[usize::from(byte >> 4)] as char);
+                out.push(HEX[usize::from(byte & 15)] as char);
+            }
+        }
     }
-    out.push_str(&text[from..]);
     out.push('"');
 }
 
@@ -375,19 +414,7 @@ impl Reader<'_> {
         let mut escaped = false;
         self.at += 1;
         loop {
-            // Eight bytes at a time while none is a quote, a backslash or a control character.
-            while let Some(chunk) = self.src[self.at..].first_chunk::<8>() {
-                let word = u64::from_le_bytes(*chunk);
-                let quote = word ^ LOW.wrapping_mul(u64::from(b'"'));
-                let slash = word ^ LOW.wrapping_mul(u64::from(b'\\'));
-                let found = quote.wrapping_sub(LOW) & !quote
-                    | slash.wrapping_sub(LOW) & !slash
-                    | word.wrapping_sub(LOW * 0x20) & !word;
-                if found & (LOW << 7) != 0 {
-                    break;
-                }
-                self.at += 8;
-            }
+            self.at = plain(self.src, self.at);
             match self.src.get(self.at) {
                 None => return self.fault("unterminated string"),
                 Some(b'"') => {

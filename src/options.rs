@@ -190,7 +190,7 @@ pub(crate) fn whole(place: &str, value: Option<f64>, least: u32) -> Result<Optio
 }
 
 pub(crate) fn invalid(place: &str, expected: &str) -> Error {
-    Error::new(ErrorCode::InvalidOption, place, format!("expected {expected}"))
+    Error::expected(ErrorCode::InvalidOption, place, expected)
 }
 
 /// Sizes above this are mistakes: no window comes near a billion tokens.

@@ -74,14 +74,12 @@ impl RecallArgs {
         let number = |name: &str, value: Option<f64>| match value {
             None => Ok(None),
             Some(value) if value >= 0.0 => Ok(Some(value as usize)),
-            Some(_) => {
-                Err(Error::new(ErrorCode::InvalidRecall, name, "expected a number from 0 up"))
-            }
+            Some(_) => Err(Error::expected(ErrorCode::InvalidRecall, name, "a number from 0 up")),
         };
         let pattern = self.pattern.as_deref().filter(|pattern| !pattern.is_empty());
         if reference.is_none() && pattern.is_none() {
             let what = "expected a ref from a marker or a pattern to search for";
-            return Err(Error::new(ErrorCode::InvalidRecall, "ref", what));
+            return Err(Error::at(ErrorCode::InvalidRecall, "ref", what));
         }
         Ok(Checked {
             reference,
@@ -158,7 +156,7 @@ pub(crate) fn resolve(
         let index = transcript.lead + place.body;
         let message = transcript.messages.get(index as usize)?;
         let part = message.parts.get(place.part as usize)?;
-        if part.hash == decision.anchor {
+        if message.anchor(part, transcript.key) == decision.anchor {
             return Some((title(part.kind, &part.name, index), message.content(part).into_owned()));
         }
     }
@@ -212,12 +210,12 @@ struct Search {
 
 impl Search {
     fn new(pattern: &str, skip: usize, most: usize) -> Search {
-        let pattern = pattern.to_lowercase();
+        let pattern = pattern.chars().map(fold).collect();
         Search { pattern, skip, most, total: 0, shown: 0, chars: 0, out: String::new() }
     }
 
     fn in_text(&self, text: &str) -> bool {
-        text.to_lowercase().contains(&self.pattern)
+        text.chars().map(fold).collect::<String>().contains(&self.pattern)
     }
 
     /// Adds the lines of a content that hold the pattern, each with its character offset.
@@ -226,8 +224,7 @@ impl Search {
         let mut titled = false;
         for line in content.split_inclusive('\n') {
             let length = line.chars().count();
-            // Lower case may be longer or shorter; the place in it is near enough for a window.
-            let lower = line.to_lowercase();
+            let lower: String = line.chars().map(fold).collect();
             if let Some(at) = lower.find(&self.pattern) {
                 self.total += 1;
                 let place = lower[..at].chars().count().min(length);
@@ -262,6 +259,20 @@ impl Search {
             self.shown, self.total, self.pattern, self.out
         )
     }
+}
+
+/// Lower case of the letters that have a simple one: Latin, Greek, Cyrillic. The full tables of
+/// Unicode would be a twentieth of the wasm.
+fn fold(scalar: char) -> char {
+    let folded = match scalar as u32 {
+        upper @ (0x41..=0x5A | 0xC0..=0xD6 | 0xD8..=0xDE | 0x391..=0x3A9 | 0x410..=0x42F) => {
+            upper + 0x20
+        }
+        upper @ 0x400..=0x40F => upper + 0x50,
+        upper @ (0x100..=0x137 | 0x14A..=0x177 | 0x460..=0x481 | 0x48A..=0x4BF) => upper | 1,
+        other => other,
+    };
+    char::from_u32(folded).unwrap_or(scalar)
 }
 
 /// Characters shown before a match and in all.

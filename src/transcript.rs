@@ -4,7 +4,6 @@
 //! repeat in real transcripts: within one batch, and from turn to turn.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
 use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
@@ -49,7 +48,7 @@ pub enum Step {
 pub(crate) struct Part {
     pub kind: PartKind,
     /// Where the value stands inside the message object.
-    pub path: Vec<Step>,
+    pub path: Box<[Step]>,
     /// Byte range of the value in the message's raw JSON.
     pub start: u32,
     pub end: u32,
@@ -63,8 +62,6 @@ pub(crate) struct Part {
     pub media: bool,
     /// A string of the value holds a lone surrogate, which no provider accepts.
     pub malformed: bool,
-    /// Keyed hash of the decoded value.
-    pub hash: u64,
     /// Of a call: the message that answers it. Of a result: the call it answers.
     pub link: Option<Link>,
 }
@@ -88,8 +85,6 @@ pub(crate) struct Message {
     pub empty: bool,
     /// The caller asked never to compact it.
     pub pinned: bool,
-    /// Keyed hash of everything.
-    pub hash: u64,
     /// Keyed hash of everything but the content of tool results, which hosts may trim.
     pub spine: u64,
     /// Running hash of the spines of the body up to and including this message.
@@ -118,6 +113,14 @@ impl Message {
             Some(b'[') if part.kind == PartKind::Result => Cow::Owned(joined_texts(raw)),
             _ => Cow::Borrowed(raw),
         }
+    }
+
+    /// Keyed hash of a part's content, by which a decision finds it again.
+    pub(crate) fn anchor(&self, part: &Part, key: HashKey) -> u64 {
+        let mut hash = hasher(key);
+        hash.write_u8(part.kind as u8);
+        hash.write(self.content(part).as_bytes());
+        hash.finish()
     }
 
     /// What recall returns for a part: its text, or the JSON of a value that holds more than text.
@@ -186,9 +189,11 @@ pub(crate) struct Transcript {
     pub lead: u32,
     /// Tokens of shown units that were taken apart since the engine last asked.
     pub removed: u32,
-    /// Calls of the newest assistant messages that still wait for a result, by id.
-    open: HashMap<Box<str>, VecDeque<Link>>,
-    key: HashKey,
+    /// Calls of the newest assistant messages, in order; none where the result has come.
+    open: Vec<Option<Link>>,
+    /// The first of `open` that may still wait: results mostly come in order.
+    next_open: usize,
+    pub key: HashKey,
 }
 
 impl Transcript {
@@ -239,14 +244,20 @@ impl Transcript {
             // A new turn of the model: no provider would take a result for older calls now.
             if !after_assistant {
                 self.open.clear();
+                self.next_open = 0;
             }
-            self.open_calls(index, &mut message);
+            for (part, call) in (0u32..).zip(&mut message.parts) {
+                if call.kind == PartKind::Call {
+                    call.link = None;
+                    self.open.push(Some(Link { message: index, part }));
+                }
+            }
         }
         let mut first = None;
         let results: Vec<u32> = message.results().map(|(part, _)| part).collect();
         for part in results {
             let result = &mut message.parts[part as usize];
-            let call = self.open.get_mut(&result.id).and_then(VecDeque::pop_front);
+            let call = self.take_open(&result.id);
             result.link = call;
             if let Some(call) = call {
                 let calls = &mut self.messages[call.message as usize].parts;
@@ -272,29 +283,33 @@ impl Transcript {
         self.units.len() - 1
     }
 
-    fn open_calls(&mut self, index: u32, message: &mut Message) {
-        for (part, call) in (0u32..).zip(&mut message.parts) {
-            if call.kind == PartKind::Call {
-                call.link = None;
-                let link = Link { message: index, part };
-                self.open.entry(call.id.clone()).or_default().push_back(link);
-            }
+    /// Takes the first waiting call of that id.
+    fn take_open(&mut self, id: &str) -> Option<Link> {
+        while self.open.get(self.next_open).is_some_and(Option::is_none) {
+            self.next_open += 1;
         }
+        let waiting = self.open.get(self.next_open..)?;
+        let at = waiting.iter().position(|slot| {
+            slot.is_some_and(|call| {
+                let message = &self.messages[call.message as usize];
+                *message.parts[call.part as usize].id == *id
+            })
+        })?;
+        self.open[self.next_open + at].take()
     }
 
     /// Finds the open calls again after messages were cut off the end.
     fn reopen(&mut self) {
         self.open.clear();
+        self.next_open = 0;
         let end = self.messages.iter().rposition(|m| m.role == Role::Assistant);
         let Some(end) = end else { return };
         let others = self.messages[..end].iter().rposition(|m| m.role != Role::Assistant);
         for index in others.map_or(0, |at| at + 1)..=end {
             for (part, call) in self.messages[index].calls() {
                 let answered = call.link.is_some_and(|link| link.message < self.len());
-                if !answered {
-                    let link = Link { message: index as u32, part };
-                    self.open.entry(call.id.clone()).or_default().push_back(link);
-                }
+                let link = Link { message: index as u32, part };
+                self.open.push((!answered).then_some(link));
             }
         }
     }
@@ -328,7 +343,7 @@ impl Transcript {
             from -= 1;
         }
         // A last message of calls has no results yet, and calls may wait across user messages.
-        let waiting = self.open.values().flatten().map(|call| call.message).min();
+        let waiting = self.open.iter().flatten().map(|call| call.message).min();
         from = from.min(waiting.unwrap_or(from));
         match self.units.get(self.unit_of(from)) {
             // Results pull in their calls.

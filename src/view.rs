@@ -1,5 +1,7 @@
 //! From decisions to the view: edits over the caller's messages, and edits to bytes.
 
+use std::collections::BinaryHeap;
+
 use serde::{Serialize, Serializer};
 
 use crate::count;
@@ -216,7 +218,7 @@ impl View<'_> {
             } else {
                 continue;
             };
-            edits.push(Edit { path: part.path.clone(), json: quoted(&text) });
+            edits.push(Edit { path: part.path.to_vec(), json: quoted(&text) });
         }
         if edits.is_empty() {
             out.keep(index, tokens);
@@ -314,7 +316,7 @@ impl View<'_> {
         let mut out = Rendered::default();
         let units = &self.transcript.units;
         let lead = units.partition_point(|unit| unit.end <= self.transcript.lead);
-        for (unit, at) in units.iter().zip(0..).skip(from) {
+        for (unit, at) in units[from.min(units.len())..].iter().zip(from..) {
             if at == lead
                 && let Some(head) = self.head()
             {
@@ -376,8 +378,9 @@ fn content_tokens(part: &Part) -> u32 {
 
 /// Calls of a message whose id an earlier call of the same message has: part index to new id.
 fn renamed_ids(message: &Message) -> Vec<(u32, String)> {
-    let mut ids: Vec<(&str, u32)> = message.calls().map(|(part, call)| (&*call.id, part)).collect();
-    ids.sort();
+    let ids: BinaryHeap<(&str, u32)> =
+        message.calls().map(|(part, call)| (&*call.id, part)).collect();
+    let ids = ids.into_sorted_vec();
     let mut renamed = Vec::new();
     for same in ids.chunk_by(|(a, _), (b, _)| a == b).filter(|same| !same[0].0.is_empty()) {
         for ((id, part), count) in same.iter().zip(1u32..).skip(1) {
@@ -436,17 +439,19 @@ fn quoted(text: &str) -> String {
 /// Applies edits to the JSON of one message; bytes outside the edited values stay what they were.
 fn splice(raw: &str, edits: &[Edit]) -> String {
     let Ok(json) = Json::parse(raw) else { return raw.to_owned() };
-    let mut places: Vec<_> = edits
+    let places: BinaryHeap<_> = edits
         .iter()
-        .filter_map(|edit| Some((find(json.root(), &edit.path)?.span(), &edit.json)))
+        .filter_map(|edit| {
+            let span = find(json.root(), &edit.path)?.span();
+            Some((span.start, span.end, &edit.json))
+        })
         .collect();
-    places.sort_by_key(|(span, _)| span.start);
     let mut out = String::with_capacity(raw.len());
     let mut from = 0;
-    for (span, json) in places {
-        out.push_str(&raw[from..span.start]);
+    for (start, end, json) in places.into_sorted_vec() {
+        out.push_str(&raw[from..start]);
         out.push_str(json);
-        from = span.end;
+        from = end;
     }
     out.push_str(&raw[from..]);
     for edit in edits.iter().filter(|edit| find(json.root(), &edit.path).is_none()) {

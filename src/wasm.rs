@@ -10,7 +10,7 @@ use wasm_bindgen::prelude::*;
 use crate::{Engine, Error, ErrorCode, Options, PlanRequest, RecallArgs, Reply};
 
 /// The engine behind `Session`; see the methods of [`crate::Engine`].
-#[wasm_bindgen(js_name = Engine, skip_typescript)]
+#[wasm_bindgen(js_name = Engine)]
 pub struct WasmEngine(Engine);
 
 type Result<T> = std::result::Result<T, JsValue>;
@@ -83,7 +83,7 @@ impl WasmEngine {
 }
 
 /// Classifies a provider's error; see [`crate::classify`].
-#[wasm_bindgen(js_name = classifyError, skip_typescript)]
+#[wasm_bindgen(js_name = classifyError)]
 pub fn classify_error(status: Option<u16>, body: &str) -> Result<JsValue> {
     write(&crate::classify(status, body))
 }
@@ -108,9 +108,9 @@ fn throw(error: Error) -> JsValue {
 
 fn draw_secret() -> Result<String> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        let what = format!("no source of randomness here ({error}): give 32 hexadecimal digits");
-        throw(Error::new(ErrorCode::InvalidOption, "options.secret", what))
+    getrandom::fill(&mut bytes).map_err(|_| {
+        let what = "no source of randomness here: give 32 hexadecimal digits";
+        throw(Error::at(ErrorCode::InvalidOption, "options.secret", what))
     })?;
     Ok(crate::engine::hex(&bytes))
 }

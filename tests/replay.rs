@@ -34,7 +34,8 @@ fn replay(file: &str, window: u32, extra: &str, mood: Mood) {
         assert_eq!(host.engine.render_json(), view, "{place}: planned twice");
         last = view;
     }
-    let mut restored = Host::restore(&format!("{{\"window\":{window}{extra}}}"), &host.engine.checkpoint());
+    let mut restored =
+        Host::restore(&format!("{{\"window\":{window}{extra}}}"), &host.engine.checkpoint());
     restored.ingest(&all);
     assert_eq!(restored.engine.render_json(), last, "{file} at {window}: restored");
 }

@@ -12,31 +12,25 @@ pub(crate) fn text(text: &str) -> u32 {
         let start = at;
         let byte = bytes[at];
         match CLASS[usize::from(byte)] {
-            Class::Letter => {
+            Class::Lower | Class::Upper => {
                 // A word, split where the case rises: `parseHttpHeader` is three.
                 let mut shifts = 0;
-                let mut mixed = false;
-                at += 1;
-                while at < bytes.len() {
-                    let next = bytes[at];
-                    match CLASS[usize::from(next)] {
-                        Class::Letter => {
-                            if next.is_ascii_uppercase() && bytes[at - 1].is_ascii_lowercase() {
-                                shifts += 1;
-                            }
-                            at += 1;
-                        }
-                        Class::Digit => {
-                            mixed = true;
-                            break;
-                        }
+                let mut last = CLASS[usize::from(byte)];
+                let mut next;
+                loop {
+                    at += 1;
+                    next = bytes.get(at).map_or(Class::Mark, |byte| CLASS[usize::from(*byte)]);
+                    match next {
+                        Class::Lower => {}
+                        Class::Upper => shifts += u64::from(last == Class::Lower),
                         _ => break,
                     }
+                    last = next;
                 }
                 let length = (at - start) as u64;
                 let upper = length > 1 && bytes[start + 1].is_ascii_uppercase();
                 let after_digit = start > 0 && bytes[start - 1].is_ascii_digit();
-                hundredths += if mixed || after_digit {
+                hundredths += if next == Class::Digit || after_digit {
                     // Part of an id, a hash or base64: few letters make a token.
                     (length * 55).max(70)
                 } else if upper {
@@ -90,7 +84,8 @@ pub(crate) fn text(text: &str) -> u32 {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
-    Letter,
+    Lower,
+    Upper,
     Digit,
     Space,
     Line,
@@ -103,7 +98,8 @@ const CLASS: [Class; 256] = {
     let mut byte = 0;
     while byte < 256 {
         table[byte] = match byte as u8 {
-            b'a'..=b'z' | b'A'..=b'Z' => Class::Letter,
+            b'a'..=b'z' => Class::Lower,
+            b'A'..=b'Z' => Class::Upper,
             b'0'..=b'9' => Class::Digit,
             b' ' => Class::Space,
             b'\n' | b'\r' | b'\t' => Class::Line,

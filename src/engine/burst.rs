@@ -133,8 +133,8 @@ impl Engine {
     /// kind; the effect then still waits.
     pub fn resolve(&mut self, id: u32, reply: Reply) -> Result<Step, Error> {
         if id >= self.next_effect {
-            let what = format!("no effect {id} was issued");
-            return Err(Error::new(ErrorCode::UnknownEffect, "id", what));
+            let what = "no effect of that id was issued";
+            return Err(Error::at(ErrorCode::UnknownEffect, "id", what));
         }
         let Some(mut burst) = self.burst.take() else { return Ok(Step::Idle) };
         let Some(at) = burst.waiting.iter().position(|(waiting, _)| *waiting == id) else {
@@ -162,7 +162,7 @@ impl Engine {
                 burst.waiting.push((id, waiting));
                 self.burst = Some(burst);
                 let what = "a put is answered by done or failed, a summarize by text or failed";
-                return Err(Error::new(ErrorCode::InvalidReply, "kind", what));
+                return Err(Error::at(ErrorCode::InvalidReply, "kind", what));
             }
         };
         let waits = !burst.waiting.is_empty();

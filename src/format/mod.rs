@@ -26,8 +26,8 @@ pub(crate) struct Reading {
 
 /// One wire format.
 pub(crate) trait Format {
-    /// Reads one message. `place` is its path for errors, such as `messages[3]`.
-    fn read(&self, value: Value<'_>, place: &str, reading: Reading) -> Result<Message, Error>;
+    /// Reads one message.
+    fn read(&self, value: Value<'_>, reading: Reading) -> Result<Message, Fault>;
 
     /// A message of the user role with that text, as JSON.
     fn user_message(&self, text: &str) -> String;
@@ -74,15 +74,40 @@ pub(crate) fn read_messages(
         .items()
         .zip(first..)
         .map(|(value, index)| {
-            let place = format!("messages[{index}]");
-            if value.kind() != Kind::Object {
-                return Err(wrong(&place, "an object with a role"));
-            }
-            format.read(value, &place, reading)
+            let read = match value.kind() {
+                Kind::Object => format.read(value, reading),
+                _ => Err(Fault::new("an object with a role")),
+            };
+            read.map_err(|fault| wrong(&format!("messages[{index}]{}", fault.path), fault.expected))
         })
         .collect()
 }
 
-pub(crate) fn wrong(place: &str, expected: &str) -> Error {
-    Error::new(ErrorCode::InvalidTranscript, place, format!("expected {expected}"))
+/// A value that is not what the format says; the path grows outwards as the fault is handed up.
+pub(crate) struct Fault {
+    path: String,
+    expected: &'static str,
+}
+
+impl Fault {
+    pub(crate) fn new(expected: &'static str) -> Fault {
+        Fault { path: String::new(), expected }
+    }
+
+    /// The same fault, seen from the object that holds the member.
+    pub(crate) fn within(mut self, member: &str) -> Fault {
+        self.path.insert_str(0, member);
+        self.path.insert(0, '.');
+        self
+    }
+
+    /// The same fault, seen from the array that holds the element.
+    pub(crate) fn at(mut self, index: u32) -> Fault {
+        self.path.insert_str(0, &format!("[{index}]"));
+        self
+    }
+}
+
+fn wrong(place: &str, expected: &str) -> Error {
+    Error::expected(ErrorCode::InvalidTranscript, place, expected)
 }

@@ -237,7 +237,11 @@ impl<'a> Situation<'a> {
                 (Ref::of(&content), content.chars().count() as u32)
             }
         };
-        let decision = Decision { action, reference, chars, anchor: part.hash };
+        let anchor = match old {
+            Some(old) => old.anchor,
+            None => message.anchor(part, self.view.transcript.key),
+        };
+        let decision = Decision { action, reference, chars, anchor };
         let now = match old {
             Some(old) => count::text(&self.view.replacement(message, part, old)),
             None => part_content_tokens(part),

@@ -209,10 +209,10 @@ pub(crate) fn check(reply: &str, most: u32, replaced: u32, nonce: &str) -> Resul
     if text.contains(nonce) || text.contains(INSTRUCTIONS.get(..60).unwrap_or(INSTRUCTIONS)) {
         return Err(Refusal::Echo);
     }
-    let lower = text.to_lowercase();
+    let lower = text.to_ascii_lowercase();
     let missing: Vec<_> = local::SECTIONS
         .into_iter()
-        .filter(|section| !lower.contains(&section.to_lowercase()))
+        .filter(|section| !lower.contains(&section.to_ascii_lowercase()))
         .collect();
     match missing.is_empty() {
         true => Ok(()),

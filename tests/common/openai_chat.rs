@@ -99,9 +99,9 @@ fn filled(content: &Value) -> bool {
         Value::String(text) => !text.is_empty(),
         Value::Array(parts) => {
             !parts.is_empty()
-                && parts.iter().all(|part| {
-                    part.is_object() && part["type"].is_string() && part["text"] != ""
-                })
+                && parts
+                    .iter()
+                    .all(|part| part.is_object() && part["type"].is_string() && part["text"] != "")
         }
         _ => false,
     }

@@ -11,7 +11,12 @@ pub enum Event {
     UserParts(String),
     Assistant(Option<String>),
     /// Calls with ids from a small pool, and which of them are answered in which order.
-    Batch { ids: Vec<u8>, order: Vec<u8>, text: String, reasoning: bool },
+    Batch {
+        ids: Vec<u8>,
+        order: Vec<u8>,
+        text: String,
+        reasoning: bool,
+    },
     /// A result that no call waits for.
     Orphan(u8, String),
     /// A user message between a call and its result.
@@ -72,9 +77,7 @@ fn push(out: &mut Vec<String>, event: &Event) {
         json!({"id": format!("call_{id}"), "type": "function", "function":
             {"name": format!("tool_{id}"), "arguments": json!({"path": text}).to_string()}})
     };
-    let result = |id: u8, content: serde_json::Value| {
-        json!({"role": "tool", "tool_call_id": format!("call_{id}"), "content": content})
-    };
+    let result = |id: u8, content: serde_json::Value| json!({"role": "tool", "tool_call_id": format!("call_{id}"), "content": content});
     let word = |out: &Vec<String>, text: &str| match text.is_empty() {
         true => String::new(),
         false => format!("{text} k{}k", out.len()),
