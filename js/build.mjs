@@ -1,0 +1,166 @@
+// Builds pkg/, the npm package: the wasm and its glue, the compiled TypeScript,
+// and what pkg-template/ holds. `npm --prefix js run build` sets up the tools first.
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('..', import.meta.url));
+export const tools = process.env.TIDEMARK_TOOLS || join(homedir(), '.cache', 'tidemark-tools');
+const pkg = join(root, 'pkg');
+const target = join(root, 'target', 'wasm');
+
+/**
+ * Runs a command and gives back what it printed. Its output is shown as it
+ * comes when `show` is set; otherwise only the error of a failure carries it.
+ */
+export async function run(command, args, { cwd = root, env = process.env, show = false } = {}) {
+  const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const [stream, sink] of [
+    [child.stdout, process.stdout],
+    [child.stderr, process.stderr],
+  ]) {
+    stream.setEncoding('utf8');
+    stream.on('data', (text) => {
+      output += text;
+      if (show) sink.write(text);
+    });
+  }
+  const code = await new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code, signal) => resolve(code ?? signal));
+  });
+  if (code !== 0) {
+    const error = new Error(`${command} ${args.join(' ')}: exit ${code}`);
+    throw Object.assign(error, { output, shown: show });
+  }
+  return output;
+}
+
+/** The program of that name in js/node_modules. */
+export const bin = (name) => join(root, 'js', 'node_modules', '.bin', name);
+
+/** The environment of a cargo or wasm-pack that compiles for wasm. */
+export async function wasmEnv() {
+  const env = { ...process.env, CARGO_TARGET_DIR: target };
+  const path = (await readFile(join(tools, 'path'), 'utf8')).trim();
+  env.PATH = [path, join(root, 'js', 'node_modules', '.bin'), env.PATH].join(delimiter);
+  delete env.CARGO_BUILD_TARGET;
+  delete env.RUSTFLAGS;
+  // Panic messages hold source paths: without these the bytes of the wasm would
+  // depend on where the sources lie and on the name that cargo gives its registry.
+  // Where several match, rustc takes the last.
+  const cargoHome = env.CARGO_HOME || join(homedir(), '.cargo');
+  const crates = join(cargoHome, 'registry', 'src');
+  const registries = existsSync(crates) ? (await readdir(crates)).sort() : [];
+  env.CARGO_ENCODED_RUSTFLAGS = [
+    `--remap-path-prefix=${cargoHome}=/cargo`,
+    ...registries.map((name) => `--remap-path-prefix=${join(crates, name)}=/crates`),
+    `--remap-path-prefix=${root.replace(/\/$/, '')}=/tidemark`,
+  ].join('\x1f');
+  return env;
+}
+
+/** Every file under `dir`, as paths relative to it, sorted. */
+async function filesUnder(dir) {
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name).slice(dir.length + 1))
+    .sort();
+}
+
+/** A hash of everything that the wasm's bytes depend on. */
+async function wasmInputs(env) {
+  const hash = createHash('sha256');
+  const sources = (await filesUnder(join(root, 'src'))).map((file) => join('src', file));
+  const optimizer = 'js/node_modules/binaryen/package.json';
+  for (const file of [...sources, 'Cargo.toml', 'Cargo.lock', 'js/build.mjs', optimizer]) {
+    hash.update(`\0${file}\0`).update(await readFile(join(root, file)));
+  }
+  hash.update(await run('rustc', ['-vV'], { env }));
+  hash.update(await run('wasm-pack', ['--version'], { env }));
+  return hash.digest('hex');
+}
+
+/**
+ * Compiles the engine to wasm with its glue, in pkg/wasm. Skipped, except for
+ * the copying, when nothing that it depends on has changed: wasm-opt is slow.
+ */
+export async function buildWasm() {
+  const env = await wasmEnv();
+  const inputs = await wasmInputs(env);
+  const built = join(target, 'pack');
+  const stamp = join(built, 'inputs');
+  const fresh = existsSync(stamp) && (await readFile(stamp, 'utf8')) === inputs;
+  if (!fresh) {
+    // A folder of its own, so that a build that is stopped leaves no half of one.
+    const out = join(target, `pack-${process.pid}`);
+    const options = ['--target', 'web', '--mode', 'no-install', '--no-pack', '--no-gitignore'];
+    const names = ['--out-dir', out, '--out-name', 'tidemark'];
+    try {
+      await run('wasm-pack', ['build', ...options, ...names, '.', '--', '--locked'], { env });
+      await writeFile(join(out, 'inputs'), inputs);
+      await rm(built, { recursive: true, force: true });
+      await rename(out, built);
+    } finally {
+      await rm(out, { recursive: true, force: true });
+    }
+  }
+
+  await mkdir(join(pkg, 'wasm'), { recursive: true });
+  const wasm = await readFile(join(built, 'tidemark_bg.wasm'));
+  for (const file of ['tidemark.js', 'tidemark.d.ts', 'tidemark_bg.wasm']) {
+    await cp(join(built, file), join(pkg, 'wasm', file));
+  }
+  // The module as text: a runtime then needs no fetch, no file access and no
+  // top-level await to start it, and a bundler no plugin to find it.
+  await writeFile(
+    join(pkg, 'wasm', 'inline.js'),
+    `// The bytes of tidemark_bg.wasm in base64.\nexport default '${wasm.toString('base64')}';\n`,
+  );
+  await writeFile(
+    join(pkg, 'wasm', 'inline.d.ts'),
+    '/** The bytes of tidemark_bg.wasm in base64. */\ndeclare const base64: string;\nexport default base64;\n',
+  );
+  return fresh ? 'unchanged' : `${wasm.length} bytes`;
+}
+
+/** Compiles the TypeScript into pkg/ and completes the package around it. */
+export async function buildPackage() {
+  const template = join(root, 'pkg-template');
+  const manifest = JSON.parse(await readFile(join(template, 'package.json'), 'utf8'));
+  const cargo = await readFile(join(root, 'Cargo.toml'), 'utf8');
+  const version = /^\[package\][^[]*?^version = "([^"]+)"/m.exec(cargo)?.[1];
+  if (manifest.version !== version) {
+    throw new Error(
+      `Cargo.toml has version ${version}, pkg-template/package.json ${manifest.version}`,
+    );
+  }
+
+  const copied = await filesUnder(template);
+  await cp(template, pkg, { recursive: true });
+  await cp(join(root, 'LICENSE'), join(pkg, 'LICENSE'));
+  // After the manifest is there: it makes ./wasm/* ES modules to the compiler.
+  await run(bin('tsc'), ['-p', 'js/tsconfig.json']);
+
+  // What an earlier build left there goes.
+  const compiled = (await filesUnder(join(root, 'js')))
+    .filter((file) => file.endsWith('.ts') && !file.startsWith('node_modules'))
+    .flatMap((file) => [file.replace(/ts$/, 'js'), file.replace(/ts$/, 'd.ts')]);
+  const wasm = ['tidemark.js', 'tidemark.d.ts', 'tidemark_bg.wasm', 'inline.js', 'inline.d.ts'];
+  const expected = new Set([
+    ...compiled,
+    ...copied,
+    ...wasm.map((file) => join('wasm', file)),
+    'LICENSE',
+  ]);
+  for (const file of await filesUnder(pkg)) {
+    if (!expected.has(file)) await rm(join(pkg, file));
+  }
+  return `${expected.size} files in pkg/`;
+}
