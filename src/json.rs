@@ -199,27 +199,24 @@ pub(crate) fn unescape(inner: &str) -> String {
 
 /// Decodes the inside of a string literal; says whether it held a lone surrogate.
 pub(crate) fn unescape_checked(inner: &str) -> (String, bool) {
-    let mut out = String::with_capacity(inner.len());
-    let mut lone = false;
     let bytes = inner.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut lone = false;
     let mut from = 0;
     loop {
-        let mut at = plain(bytes, from);
-        while bytes.get(at).is_some_and(|byte| *byte != b'\\') {
-            at = plain(bytes, at + 1); // a control character, which only hand-made spans hold
-        }
-        out.push_str(&inner[from..at]);
-        let Some(code) = bytes.get(at + 1) else { return (out, lone) };
+        let at = from + plain(&bytes[from..]);
+        out.extend_from_slice(&bytes[from..at]);
+        let (Some(b'\\'), Some(code)) = (bytes.get(at), bytes.get(at + 1)) else { break };
         from = at + 2;
         out.push(match code {
-            b'n' => '\n',
-            b't' => '\t',
-            b'r' => '\r',
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'b' => 8,
+            b'f' => 12,
             b'u' => {
                 let high = hex4(inner, at + 2);
-                from = at + 6;
+                from = (at + 6).min(bytes.len());
                 let mut scalar = char::from_u32(high);
                 if (0xD800..0xDC00).contains(&high) && bytes[from..].starts_with(b"\\u") {
                     let low = hex4(inner, from + 2);
@@ -229,17 +226,22 @@ pub(crate) fn unescape_checked(inner: &str) -> (String, bool) {
                     }
                 }
                 lone |= scalar.is_none();
-                scalar.unwrap_or(char::REPLACEMENT_CHARACTER)
+                let scalar = scalar.unwrap_or(char::REPLACEMENT_CHARACTER);
+                out.extend_from_slice(scalar.encode_utf8(&mut [0; 4]).as_bytes());
+                continue;
             }
-            other => *other as char, // one of " \ /
+            other => *other, // one of " \ /
         });
     }
+    // Whole characters of a str and encoded scalars: always UTF-8.
+    (String::from_utf8(out).unwrap_or_default(), lone)
 }
 
-/// The first place from `at` on of a quote, a backslash or a control character, or the end.
-fn plain(bytes: &[u8], mut at: usize) -> usize {
+/// The place of the first quote, backslash or control character, or the length.
+fn plain(bytes: &[u8]) -> usize {
+    let mut at = 0;
     // Eight bytes at a time while none is special.
-    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+    for chunk in bytes.as_chunks::<8>().0 {
         let word = u64::from_le_bytes(*chunk);
         let quote = word ^ LOW.wrapping_mul(b'"' as u64);
         let slash = word ^ LOW.wrapping_mul(b'\\' as u64);
@@ -291,7 +293,7 @@ pub(crate) fn write_string(out: &mut String, text: &str) {
     let bytes = text.as_bytes();
     let mut from = 0;
     loop {
-        let at = plain(bytes, from);
+        let at = from + plain(&bytes[from..]);
         out.push_str(&text[from..at]);
         let Some(byte) = bytes.get(at) else { break };
         from = at + 1;
@@ -414,7 +416,7 @@ impl Reader<'_> {
         let mut escaped = false;
         self.at += 1;
         loop {
-            self.at = plain(self.src, self.at);
+            self.at += plain(&self.src[self.at..]);
             match self.src.get(self.at) {
                 None => return self.fault("unterminated string"),
                 Some(b'"') => {

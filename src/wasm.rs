@@ -32,7 +32,10 @@ impl WasmEngine {
         engine.map(WasmEngine).map_err(throw)
     }
 
-    pub fn ingest(&mut self, from: usize, json: &str, pins: &[u32]) -> Result<()> {
+    /// Takes bytes: the glue would copy a long string one character at a time.
+    pub fn ingest(&mut self, from: usize, json: &[u8], pins: &[u32]) -> Result<()> {
+        let json = std::str::from_utf8(json)
+            .map_err(|_| throw(Error::at(ErrorCode::InvalidJson, "messages", "not UTF-8")))?;
         self.0.ingest(from, json, pins).map_err(throw)
     }
 

@@ -583,8 +583,9 @@ impl Engine {
         self.learn_window(self.window_key(), limit);
         let usable = self.sizes.budget(limit).usable;
         if tokens <= usable {
-            // By our count it would have fitted: the count is too low for this content.
-            let real = requested.unwrap_or(limit).max(limit);
+            // By our count it would have fitted: the count is too low for this content. What the
+            // provider counted may hold the output that was asked for, hence without the reserve.
+            let real = requested.map_or(0, |all| all.saturating_sub(limit - usable)).max(limit);
             let model = self.model().to_owned();
             self.calibration.raise(&model, f64::from(real) * 1.05 / f64::from(self.raw().max(1)));
         }

@@ -1,6 +1,7 @@
 //! What the tests share: a strict validator of requests, and a host that drives the engine.
 #![allow(dead_code)] // each test file uses its own part
 
+pub mod build;
 pub mod host;
 pub mod openai_chat;
 pub mod random;

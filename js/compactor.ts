@@ -1,0 +1,300 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import { drive, type Host, type Summarizer, untilAborted } from './driver.js';
+import { TidemarkError } from './errors.js';
+import { Session, type SessionOptions } from './session.js';
+import type {
+  ChatMessage,
+  Effect,
+  Estimate,
+  Notice,
+  Outcome,
+  PlanRequest,
+  RecallArgs,
+  Reply,
+  Store,
+} from './types.js';
+
+/** Options of a compactor. */
+export interface CompactorOptions<M = ChatMessage>
+  extends Omit<SessionOptions<M>, 'store' | 'summarizer'> {
+  /** Writes summaries with a model. @default the built-in local summarizer, without any model */
+  summarizer?: Summarizer | undefined;
+  /** Keeps large results that leave the view. @default none: recall reads the transcript */
+  store?: Store | undefined;
+  /** Hears every event; `on` listens to one type. */
+  onEvent?: ((event: CompactorEvent) => void) | undefined;
+}
+
+/**
+ * Real size of the last request, in the shape of the provider that reported it. Cached tokens
+ * count; where the provider reports them apart, they are added.
+ */
+export type UsageReport =
+  | number
+  | { inputTokens: number | undefined }
+  | { prompt_tokens: number }
+  | {
+      input_tokens: number;
+      cache_read_input_tokens?: number | null;
+      cache_creation_input_tokens?: number | null;
+    };
+
+/** What goes with one call of `compact`. */
+export interface CompactRequest {
+  /** Tool schemas that go with the request; they count. The same array is not read again. */
+  tools?: readonly unknown[] | undefined;
+  /** Usage that the provider reported for the last view; used once. */
+  usage?: UsageReport | null | undefined;
+  /** The provider's error, as it was thrown, where it refused the last view: compacts until it fits. */
+  overflow?: unknown;
+  /** Compact as far as possible, whatever the size. */
+  force?: boolean | undefined;
+  /** What a summary should give the most room to. */
+  focus?: string | undefined;
+  /** Abandons the call: it rejects with the signal's reason, and nothing half done remains. */
+  signal?: AbortSignal | undefined;
+}
+
+/** The view, and what was done to get it. */
+export interface CompactResult<M = ChatMessage> extends Outcome {
+  /** What to send: the caller's own objects wherever nothing was decided on them. */
+  messages: M[];
+  /** The first notice in words, or null. */
+  notice: string | null;
+}
+
+/** What a compactor tells its listeners. */
+export type CompactorEvent =
+  /** A burst began; its first effects, none where it needs none. */
+  | { type: 'burst:before'; effects: readonly Effect[] }
+  /** The burst is over; not sent where the call was aborted. */
+  | { type: 'burst:after'; outcome: Outcome }
+  | { type: 'effect:start'; effect: Effect }
+  | { type: 'effect:end'; effect: Effect; reply: Reply }
+  | { type: 'notice'; notice: Notice };
+
+type EventOf<K extends CompactorEvent['type']> = Extract<CompactorEvent, { type: K }>;
+
+/**
+ * Keeps one conversation inside its context window: call `compact` before every model call, and
+ * send what it returns.
+ */
+export class Compactor<M extends object = ChatMessage> {
+  readonly #session: Session<M>;
+  readonly #summarizer: Summarizer | undefined;
+  readonly #store: Store | undefined;
+  readonly #listeners = new Set<(event: CompactorEvent) => unknown>();
+  /** Settles when the running call is over. */
+  #running: Promise<unknown> = Promise.resolve();
+
+  /**
+   * @param checkpoint what `checkpoint()` gave, to resume from; see `restore`
+   * @throws {TidemarkError} `invalid_option`, naming it
+   */
+  constructor(options: CompactorOptions<M> = {}, checkpoint?: string) {
+    const { summarizer, store, onEvent, ...session } = options;
+    requireFunction('summarizer', summarizer);
+    requireFunction('onEvent', onEvent);
+    if (store !== undefined) {
+      requireFunction('store.put', store?.put ?? null);
+      requireFunction('store.get', store?.get ?? null);
+    }
+    this.#summarizer = summarizer;
+    this.#store = store;
+    if (onEvent) this.#listeners.add(onEvent);
+    const host = { summarizer: summarizer !== undefined, store: store !== undefined };
+    this.#session = new Session<M>({ ...session, ...host }, checkpoint);
+  }
+
+  /**
+   * Resumes from a checkpoint. The first `compact` must bring the whole transcript.
+   * @throws {TidemarkError} `invalid_checkpoint` or `unsupported_checkpoint`
+   */
+  static restore<M extends object = ChatMessage>(
+    checkpoint: string,
+    options: CompactorOptions<M> = {},
+  ): Compactor<M> {
+    // Null, as some databases give it for what they do not have, must not open a new session.
+    return new Compactor(options, checkpoint ?? '');
+  }
+
+  /**
+   * Call it before every model call with the whole transcript; send `messages` of the result.
+   * The transcript is not changed. Calls wait for each other.
+   * @throws {TidemarkError} about the input; nothing has changed then
+   */
+  compact<T extends M>(
+    messages: readonly T[],
+    request: CompactRequest = {},
+  ): Promise<CompactResult<T>> {
+    const before = this.#running;
+    const turn = (async () => {
+      await untilAborted(before, request.signal);
+      return this.#compact(messages, request);
+    })();
+    this.#running = Promise.allSettled([before, turn]);
+    return turn;
+  }
+
+  async #compact<T extends M>(
+    messages: readonly T[],
+    request: CompactRequest,
+  ): Promise<CompactResult<T>> {
+    const session = this.#session;
+    session.setTools(request.tools);
+    const first = session.plan(messages, planRequest(request));
+    const effects = first.kind === 'effects' ? first.effects : [];
+    const burst = effects.length > 0 || (first.kind === 'done' && first.outcome.compacted);
+    if (burst) this.#emit({ type: 'burst:before', effects });
+    let outcome: Outcome;
+    try {
+      outcome = await drive(session, first, this.#host(request.signal));
+    } catch (error) {
+      session.cancel();
+      throw error;
+    }
+    const view = session.render() as T[];
+    if (burst) this.#emit({ type: 'burst:after', outcome });
+    for (const notice of outcome.notices) this.#emit({ type: 'notice', notice });
+    return { ...outcome, messages: view, notice: outcome.notices[0]?.message ?? null };
+  }
+
+  /** Size of the view as the last call left it. */
+  estimate(): Estimate {
+    return this.#session.estimate();
+  }
+
+  /**
+   * The recall tool in the shape of the session's format, to go with the tools of the next model
+   * call; undefined while nothing is out of the view.
+   */
+  recallTool(): Record<string, unknown> | undefined {
+    return this.#session.recallDefinition();
+  }
+
+  /**
+   * Runs a call of the recall tool; give it the arguments as the model wrote them, parsed or not.
+   * The answer is text for the model, also where nothing is found.
+   * @throws {TidemarkError} `invalid_recall`: hand its message to the model
+   */
+  async recall(args: RecallArgs | string): Promise<string> {
+    const step = this.#session.recall(args);
+    if (step.kind === 'page') return step.text;
+    let content: string | undefined;
+    try {
+      content = await this.#store?.get(step.key);
+    } catch {
+      // A store that fails holds nothing for us; the answer then says that nothing was found.
+    }
+    return this.#session.recallFetched(args, content);
+  }
+
+  /**
+   * Everything that was decided, as JSON, to resume from. It holds the session secret and the
+   * summary: keep it as safe as the transcript.
+   */
+  checkpoint(): string {
+    return this.#session.checkpoint();
+  }
+
+  /** Forgets that messages from this index on were read; call it after changing one in place. */
+  invalidate(from: number): void {
+    this.#session.invalidate(from);
+  }
+
+  /** Listens; returns what stops it. A listener that throws does not disturb the compaction. */
+  on<K extends CompactorEvent['type']>(type: K, listener: (event: EventOf<K>) => void): () => void {
+    const hear = (event: CompactorEvent) => {
+      return event.type === type ? listener(event as EventOf<K>) : undefined;
+    };
+    this.#listeners.add(hear);
+    return () => {
+      this.#listeners.delete(hear);
+    };
+  }
+
+  /** Frees the memory of the engine; calling it again does nothing. */
+  dispose(): void {
+    this.#session.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  #host(signal: AbortSignal | undefined): Host {
+    return {
+      summarizer: this.#summarizer,
+      store: this.#store,
+      signal,
+      started: (effect) => this.#emit({ type: 'effect:start', effect }),
+      ended: (effect, reply) => this.#emit({ type: 'effect:end', effect, reply }),
+    };
+  }
+
+  /** A listener looks on: what it fails at, now or later, is not the conversation's business. */
+  #emit(event: CompactorEvent): void {
+    for (const listener of [...this.#listeners]) {
+      try {
+        const result = listener(event);
+        if (result instanceof Promise) result.catch(() => {});
+      } catch {}
+    }
+  }
+}
+
+function requireFunction(name: string, value: unknown): void {
+  if (value === undefined || typeof value === 'function') return;
+  throw new TidemarkError(
+    'invalid_option',
+    `options.${name}: expected a function`,
+    `options.${name}`,
+  );
+}
+
+function planRequest({ usage, overflow, force, focus }: CompactRequest): PlanRequest {
+  const tokens = inputTokens(usage);
+  return {
+    ...(tokens !== undefined && { usage: { inputTokens: tokens } }),
+    ...(overflow !== undefined && overflow !== null && { overflow: describe(overflow) }),
+    ...(force !== undefined && { force }),
+    ...(focus !== undefined && { focus }),
+  };
+}
+
+/** All tokens of the prompt, where the report has them. Anthropic reports cached ones apart. */
+function inputTokens(usage: UsageReport | null | undefined): number | undefined {
+  if (usage === undefined || usage === null || typeof usage === 'number') return usage ?? undefined;
+  if ('inputTokens' in usage) return usage.inputTokens;
+  if ('prompt_tokens' in usage) return usage.prompt_tokens;
+  const { input_tokens, cache_read_input_tokens, cache_creation_input_tokens } = usage;
+  return input_tokens + (cache_read_input_tokens ?? 0) + (cache_creation_input_tokens ?? 0);
+}
+
+/** Status and text of whatever a client library throws. */
+function describe(error: unknown): { status?: number; body: string } {
+  if (typeof error !== 'object' || error === null) return { body: String(error) };
+  const {
+    status,
+    statusCode,
+    error: inner,
+    responseBody,
+    body,
+    message,
+  } = error as Record<string, unknown>;
+  const code = [status, statusCode].find(Number.isInteger) as number | undefined;
+  const texts = [inner, responseBody, body, message].map(words).filter((text) => text !== '');
+  return {
+    ...(code !== undefined && code >= 0 && { status: code }),
+    body: texts.length > 0 ? texts.join('\n') : words(error),
+  };
+}
+
+function words(value: unknown): string {
+  if (typeof value === 'string') return value;
+  try {
+    return JSON.stringify(value) ?? '';
+  } catch {
+    return '';
+  }
+}

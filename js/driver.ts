@@ -1,0 +1,91 @@
+import type { Session } from './session.js';
+import type { Effect, Outcome, Reply, Step, Store, SummarizeEffect } from './types.js';
+
+/** What a summarizer is asked: `system` and `prompt` for one model call, and what they cover. */
+export type SummarizeRequest = Omit<SummarizeEffect, 'kind' | 'id'>;
+
+/**
+ * Writes a summary: sends `system` and `prompt` to a model and returns its text. Where it throws,
+ * or the engine refuses its text twice, the built-in local summarizer takes its place.
+ */
+export type Summarizer = (
+  request: SummarizeRequest,
+  context: { signal: AbortSignal | undefined },
+) => string | Promise<string>;
+
+/** What the driver performs effects with. */
+export interface Host {
+  summarizer: Summarizer | undefined;
+  store: Store | undefined;
+  signal: AbortSignal | undefined;
+  started(effect: Effect): void;
+  ended(effect: Effect, reply: Reply): void;
+}
+
+/**
+ * Performs effects until the plan is complete: those of one step side by side. Replies go in in
+ * the order of the effects, so that what is decided does not depend on which came first.
+ * @throws the signal's reason when it is aborted, whatever the effects still do
+ */
+export async function drive<M extends object>(
+  session: Session<M>,
+  first: Step,
+  host: Host,
+): Promise<Outcome> {
+  const { signal } = host;
+  let step = first;
+  while (step.kind === 'effects') {
+    signal?.throwIfAborted();
+    const work = step.effects.map(async (effect) => {
+      host.started(effect);
+      const reply = await perform(effect, host);
+      host.ended(effect, reply);
+      return { id: effect.id, reply };
+    });
+    const due: Effect[] = [];
+    for (const { id, reply } of await untilAborted(Promise.all(work), signal)) {
+      step = session.resolve(id, reply);
+      if (step.kind === 'effects') due.push(...step.effects);
+    }
+    if (step.kind === 'effects') step = { kind: 'effects', effects: due };
+  }
+  // The session belongs to the compactor alone, so nobody else can have abandoned the plan.
+  if (step.kind === 'idle') throw new Error('the plan was abandoned while it ran');
+  return step.outcome;
+}
+
+/** Settles as `work` does, or rejects with the signal's reason as soon as it is aborted. */
+export async function untilAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  if (!signal) return work;
+  signal.throwIfAborted();
+  let abort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+  });
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/** One effect. Whatever the host throws is an answer too. */
+async function perform(effect: Effect, { store, summarizer, signal }: Host): Promise<Reply> {
+  try {
+    if (effect.kind === 'put') {
+      if (!store) return { kind: 'failed', message: 'there is no store' };
+      await store.put(effect.key, effect.content);
+      return { kind: 'done' };
+    }
+    const { kind, id, ...request } = effect;
+    const text: unknown = await summarizer?.(request, { signal });
+    if (typeof text === 'string') return { kind: 'text', text };
+    return { kind: 'failed', message: `the summarizer returned ${typeof text}, not a string` };
+  } catch (error) {
+    return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
+  }
+}

@@ -1,0 +1,420 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import { fromEngine, TidemarkError, type TidemarkErrorCode } from './errors.js';
+import { start } from './load.js';
+import type {
+  ChatMessage,
+  EngineOptions,
+  ErrorClass,
+  Estimate,
+  PlanRequest,
+  RecallArgs,
+  RecallStep,
+  RecallTool,
+  Reply,
+  Step,
+} from './types.js';
+import { classifyError as classify, Engine } from './wasm/tidemark.js';
+
+/** Options of a session. */
+export interface SessionOptions<M = ChatMessage> extends EngineOptions {
+  /**
+   * Marks messages that must never be compacted, by message and index. Asked whenever a message
+   * is read: once, but for the newest, which is read again each time.
+   */
+  pin?: (message: M, index: number) => boolean;
+}
+
+interface Edit {
+  path: (string | number)[];
+  json: string;
+}
+
+type Item =
+  | { kind: 'run'; from: number; to: number }
+  | { kind: 'patch'; index: number; edits: Edit[] }
+  | { kind: 'insert'; json: string };
+
+interface Render {
+  epoch: number;
+  unit: number;
+  itemsBefore: number;
+  keep: number;
+  items: Item[];
+}
+
+/** A message of the view that is not the caller's own, and what it was made from. */
+interface Copy<M> {
+  source: M | undefined;
+  message: M;
+}
+
+type Copies<M> = Map<string, Copy<M>>;
+
+type Stamp = [epoch: number, unit: number, items: number];
+
+const encoder = new TextEncoder();
+
+const NOTHING_RENDERED: Stamp = [0xffffffff, 0, 0];
+
+/**
+ * One conversation without any I/O, for hosts that drive the loop themselves. `plan` answers with
+ * effects or the outcome; perform the effects, hand each reply to `resolve`, then `render`.
+ * `Compactor` does that for you.
+ */
+export class Session<M extends object = ChatMessage> {
+  readonly #pin: ((message: M, index: number) => boolean) | undefined;
+  #engine: Engine | undefined;
+  #failed: TidemarkError | undefined;
+  /** The messages as the engine last read them. */
+  #seen: M[] = [];
+  /** Of them, those from the start that stand as read while they are the same objects. */
+  #read = 0;
+  #tools: unknown;
+  #stamp = NOTHING_RENDERED;
+  /** What was rendered last. */
+  #view: M[] = [];
+  #copies: Copies<M> = new Map();
+  /** First message that was read, again or for the first time, since the last render. */
+  #fresh = 0;
+
+  /**
+   * @param checkpoint what `checkpoint()` gave: the next call must then bring the whole transcript
+   * @throws {TidemarkError} `invalid_option`, `invalid_checkpoint` or `unsupported_checkpoint`
+   */
+  constructor(options: SessionOptions<M> = {}, checkpoint?: string) {
+    const { pin, ...engine } = options;
+    if (pin !== undefined && typeof pin !== 'function') {
+      throw new TidemarkError('invalid_option', 'options.pin: expected a function', 'options.pin');
+    }
+    if (checkpoint !== undefined && typeof checkpoint !== 'string') {
+      const what = 'checkpoint: expected the string that checkpoint() gave';
+      throw new TidemarkError('invalid_checkpoint', what, 'checkpoint');
+    }
+    start();
+    this.#pin = pin;
+    const json = write(engine, 'invalid_option', 'options', replaceOdd);
+    this.#engine = guard(() => new Engine(json, checkpoint));
+  }
+
+  /**
+   * Opens a session from a checkpoint; the next call must bring the whole transcript.
+   * @throws {TidemarkError} `invalid_checkpoint` or `unsupported_checkpoint`
+   */
+  static restore<M extends object = ChatMessage>(
+    checkpoint: string,
+    options: SessionOptions<M> = {},
+  ): Session<M> {
+    // Null, as some databases give it for what they do not have, must not open a new session.
+    return new Session(options, checkpoint ?? '');
+  }
+
+  /**
+   * Reads what is new of the messages. A message counts as read while the array holds the same
+   * object at the same place; the last one is read again each time, since hosts stream into it.
+   * After changing another message in place, call `invalidate`.
+   * @throws {TidemarkError} `invalid_transcript`, naming the message
+   */
+  sync(messages: readonly M[]): void {
+    if (!Array.isArray(messages)) {
+      throw new TidemarkError('invalid_transcript', 'messages: expected an array', 'messages');
+    }
+    const seen = this.#seen;
+    const most = Math.min(this.#read, messages.length);
+    let same = 0;
+    while (same < most && seen[same] === messages[same]) same++;
+    const from = same === seen.length && same > 0 ? same - 1 : same;
+    const fresh = messages.slice(from);
+    const json = encoder.encode(messagesJson(fresh, from));
+    const pins = this.#pins(fresh, from);
+    this.#call((engine) => engine.ingest(from, json, pins));
+    // The view that was kept may hold objects that are no longer the caller's.
+    if (same < seen.length) this.#stamp = NOTHING_RENDERED;
+    this.#fresh = Math.min(this.#fresh, from);
+    seen.length = from;
+    for (const message of fresh) seen.push(message);
+    this.#read = seen.length;
+  }
+
+  /** Forgets that messages from this index on were read; call it after changing one in place. */
+  invalidate(from: number): void {
+    this.#read = Math.min(this.#read, Math.max(0, Math.trunc(from) || 0));
+    this.#stamp = NOTHING_RENDERED;
+  }
+
+  /**
+   * Sets the tool schemas that go with each request, as they are sent; they count towards the
+   * size. The same array is not read again.
+   */
+  setTools(tools: readonly unknown[] | undefined): void {
+    if (tools === this.#tools) return;
+    const json = tools ? write(tools, 'invalid_json', 'tools') : '';
+    this.#call((engine) => engine.setTools(json));
+    this.#tools = tools;
+  }
+
+  /**
+   * Compares the view with the watermarks and says what to do. A plan that still waits for
+   * effects is abandoned.
+   */
+  plan(messages: readonly M[], request: PlanRequest = {}): Step {
+    const json = write(request, 'invalid_option', 'request', replaceOdd);
+    this.sync(messages);
+    return this.#call((engine) => engine.plan(json));
+  }
+
+  /**
+   * Hands in the reply to an effect. More effects may follow once all are answered.
+   * @throws {TidemarkError} `unknown_effect` or `invalid_reply`
+   */
+  resolve(id: number, reply: Reply): Step {
+    if (!Number.isInteger(id) || id < 0) {
+      throw new TidemarkError('unknown_effect', `id: no effect ${id} was issued`, 'id');
+    }
+    const json = write(reply, 'invalid_reply', 'reply');
+    return this.#call((engine) => engine.resolve(id, json));
+  }
+
+  /** Abandons a plan that waits for effects; late replies are ignored. */
+  cancel(): void {
+    this.#call((engine) => engine.cancel());
+  }
+
+  /**
+   * What to send: a new array of the caller's own objects, where nothing was decided on them, and
+   * of shallow copies with a value replaced. Between bursts the copies stay the same objects, but
+   * for that of the newest message; do not change them.
+   */
+  render(): M[] {
+    const { keep, items, ...stamp }: Render = this.#call((engine) => engine.render(...this.#stamp));
+    // Should a message no longer be what was read, the next call starts over.
+    this.#stamp = NOTHING_RENDERED;
+    const view = this.#view;
+    const copies: Copies<M> = keep > 0 ? this.#copies : new Map();
+    view.length = keep;
+    for (const item of items) {
+      if (item.kind === 'run') {
+        for (let at = item.from; at < item.to; at++) view.push(this.#seen[at] as M);
+      } else {
+        view.push(this.#copy(item, copies));
+      }
+    }
+    this.#copies = copies;
+    this.#fresh = this.#seen.length;
+    this.#stamp = [stamp.epoch, stamp.unit, stamp.itemsBefore];
+    return view.slice();
+  }
+
+  /** Size of the view as it stands, after reading what is new of the messages if they are given. */
+  estimate(messages?: readonly M[]): Estimate {
+    if (messages) this.sync(messages);
+    return this.#call((engine) => engine.estimate());
+  }
+
+  /** The recall tool, while something is out of the view. */
+  recallTool(): RecallTool | undefined {
+    const tool = this.#call((engine) => engine.recallTool());
+    if (!tool) return undefined;
+    const { name, description, parameters } = tool;
+    return { name, description, parameters: JSON.parse(parameters) };
+  }
+
+  /** The recall tool as a request of the session's format carries it. */
+  recallDefinition(): Record<string, unknown> | undefined {
+    const tool = this.#call((engine) => engine.recallTool());
+    return tool ? JSON.parse(tool.definition) : undefined;
+  }
+
+  /**
+   * Runs a recall call; arguments may be the JSON that the model wrote.
+   * @throws {TidemarkError} `invalid_recall`
+   */
+  recall(args: RecallArgs | string): RecallStep {
+    const json = recallJson(args);
+    return this.#call((engine) => engine.recall(json));
+  }
+
+  /** Finishes a recall call with what the store holds; anything else than that is refused. */
+  recallFetched(args: RecallArgs | string, content: string | undefined): string {
+    const json = recallJson(args);
+    const text = typeof content === 'string' ? content : undefined;
+    return this.#call((engine) => engine.recallFetched(json, text));
+  }
+
+  /**
+   * Everything that was decided, as JSON. It holds the session secret and the summary: keep it
+   * as safe as the transcript.
+   */
+  checkpoint(): string {
+    return this.#call((engine) => engine.checkpoint());
+  }
+
+  /** Frees the memory of the engine; calling it again does nothing. */
+  dispose(): void {
+    if (!this.#failed) this.#engine?.free();
+    this.#engine = undefined;
+    this.#seen = [];
+    this.#view = [];
+    this.#copies.clear();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+
+  #pins(fresh: readonly M[], from: number): Uint32Array {
+    const pins: number[] = [];
+    if (this.#pin) {
+      for (const [at, message] of fresh.entries()) {
+        if (this.#pin(message, from + at)) pins.push(from + at);
+      }
+    }
+    return Uint32Array.from(pins);
+  }
+
+  /** A message that is not the caller's own, the same object as last time where nothing changed. */
+  #copy(item: Exclude<Item, { kind: 'run' }>, copies: Copies<M>): M {
+    const key = item.kind === 'patch' ? JSON.stringify(item) : item.json;
+    const known = this.#copies.get(key);
+    let copy: Copy<M>;
+    if (item.kind === 'insert') {
+      copy = known ?? { source: undefined, message: JSON.parse(item.json) };
+    } else {
+      const source = this.#seen[item.index] as M;
+      // What was read again may have been changed in place.
+      const stands = known?.source === source && item.index < this.#fresh;
+      copy = stands ? known : { source, message: item.edits.reduce(edited, source) };
+    }
+    copies.set(key, copy);
+    return copy.message;
+  }
+
+  #call<T>(action: (engine: Engine) => T): T {
+    if (this.#failed) throw this.#failed;
+    if (!this.#engine) throw new TidemarkError('disposed', 'this session was disposed of');
+    const engine = this.#engine;
+    try {
+      return guard(() => action(engine));
+    } catch (error) {
+      // After a panic the memory of the engine cannot be trusted.
+      if (TidemarkError.isInstance(error) && error.code === 'internal') this.#failed = error;
+      throw error;
+    }
+  }
+}
+
+/** Estimated tokens of messages as they stand, and of tool schemas with them. */
+export function estimate<M extends object = ChatMessage>(
+  messages: readonly M[],
+  options: SessionOptions<M> & { tools?: readonly unknown[] } = {},
+): Estimate {
+  const { tools, ...rest } = options;
+  const session = new Session<M>(rest);
+  try {
+    session.setTools(tools);
+    return session.estimate(messages);
+  } finally {
+    session.dispose();
+  }
+}
+
+/** `session.plan`, for hosts that drive the loop themselves. */
+export function plan<M extends object>(
+  session: Session<M>,
+  messages: readonly M[],
+  request?: PlanRequest,
+): Step {
+  return session.plan(messages, request);
+}
+
+/** `session.resolve`, for hosts that drive the loop themselves. */
+export function resolve<M extends object>(session: Session<M>, id: number, reply: Reply): Step {
+  return session.resolve(id, reply);
+}
+
+/** `session.render`, for hosts that drive the loop themselves. */
+export function render<M extends object>(session: Session<M>): M[] {
+  return session.render();
+}
+
+/** Says whether a provider's error is an overflow, and which window it names. */
+export function classifyError(status: number | undefined, body: string): ErrorClass {
+  start();
+  return guard(() => classify(status, String(body)));
+}
+
+function guard<T>(action: () => T): T {
+  try {
+    return action();
+  } catch (thrown) {
+    throw fromEngine(thrown);
+  }
+}
+
+function recallJson(args: RecallArgs | string): string {
+  return typeof args === 'string' ? args : write(args, 'invalid_recall', 'arguments');
+}
+
+function messagesJson(messages: readonly object[], from: number): string {
+  const replacer = messages.some(holdsBytes) ? replaceBytes : undefined;
+  try {
+    return JSON.stringify(messages, replacer);
+  } catch {
+    const parts = messages.map((message, at) => {
+      return write(message, 'invalid_transcript', `messages[${from + at}]`, replacer);
+    });
+    return `[${parts.join()}]`;
+  }
+}
+
+type Replacer = (this: Record<string, unknown>, key: string, value: unknown) => unknown;
+
+function write(
+  value: unknown,
+  code: TidemarkErrorCode,
+  place: string,
+  replacer?: Replacer,
+): string {
+  try {
+    return JSON.stringify(value, replacer) ?? 'null';
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new TidemarkError(code, `${place}: cannot be written as JSON: ${why}`, place, { cause });
+  }
+}
+
+/** What JSON has no word for becomes null, which the engine refuses by the member's name. */
+function replaceOdd(_key: string, value: unknown): unknown {
+  return ['function', 'symbol', 'bigint'].includes(typeof value) ? null : value;
+}
+
+/** Whether a part of the message is binary data. */
+function holdsBytes(message: { content?: unknown } | null): boolean {
+  const content = message?.content;
+  if (!Array.isArray(content)) return false;
+  return content.some((part) => Object.values(Object(part)).some(ArrayBuffer.isView));
+}
+
+/** Binary data never crosses into the engine: its size is enough. */
+function replaceBytes(this: Record<string, unknown>, key: string, value: unknown): unknown {
+  // A toJSON may have made something else of it already.
+  const original = this[key];
+  return ArrayBuffer.isView(original) ? { $bytes: original.byteLength } : value;
+}
+
+/** A copy of the message along the path, with one value replaced. */
+function edited<T extends object>(message: T, edit: Edit): T {
+  const copy = shallow(message);
+  let holder = copy as Record<string | number, unknown>;
+  for (const step of edit.path.slice(0, -1)) {
+    const inner = shallow(holder[step] as object);
+    holder[step] = inner;
+    holder = inner as Record<string | number, unknown>;
+  }
+  holder[edit.path.at(-1) as string | number] = JSON.parse(edit.json);
+  return copy;
+}
+
+function shallow<T extends object>(value: T): T {
+  if (Array.isArray(value)) return value.slice() as unknown as T;
+  return Object.setPrototypeOf({ ...value }, Object.getPrototypeOf(value));
+}

@@ -1,0 +1,329 @@
+// What goes in and out of tidemark. Sizes are tokens unless said otherwise; tokens are
+// estimates, corrected by the usage that the provider reports.
+
+/** A message of OpenAI Chat Completions, as far as tidemark looks at it. */
+export interface ChatMessage {
+  role: string;
+  content?: unknown;
+}
+
+/** Names of the stages of a burst. */
+export type StageName = 'offload' | 'clear' | 'summarize' | 'drop' | 'elide';
+
+/** A stage with its options. */
+export interface StageOptions {
+  stage: StageName;
+  /** offload, clear: the newest results that stay as they are. @default 2 and 3 */
+  keepLast?: number;
+  /** offload, clear: results under this many tokens stay. @default 1000 and 50 */
+  minTokens?: number;
+  /** offload: tokens of the preview that stays. @default 200 */
+  previewTokens?: number;
+  /** offload, clear: tools whose results stay. */
+  exclude?: string[];
+  /**
+   * Size of the view from which the stage runs: a share of usable in (0, 1], or tokens.
+   * @default `compactAt`; 1 for drop and elide, the last resorts
+   */
+  at?: number;
+}
+
+/** Options of a session. */
+export interface EngineOptions {
+  /** Wire format of the messages. @default 'openai-chat' */
+  format?: 'openai-chat';
+  /**
+   * Context window of the model: prompt and output together. Without it nothing is compacted,
+   * and a notice says so, until a provider's overflow error has named the window.
+   */
+  window?: number;
+  /** Kept free for the output. @default min(16384, window / 4); at most window / 2 */
+  reserve?: number;
+  /** Where a burst starts: a share of usable (window minus reserve), or tokens above 1. @default 0.85 */
+  compactAt?: number;
+  /** Where a burst may stop, as `compactAt`; must be lower. @default 0.6 */
+  compactTo?: number;
+  /** Size of the protected tail, as `compactAt`. @default 0.2 */
+  tail?: number;
+  /** The stages, cheapest first. @default offload, clear, summarize, drop, elide */
+  stages?: (StageName | StageOptions)[];
+  /** Model id: calibration and learned windows are kept per model. */
+  model?: string;
+  /** Endpoint of the model: learned windows are kept per endpoint and model. */
+  endpoint?: string;
+  /**
+   * Session secret, 32 hexadecimal digits. It names store keys and makes the fences of prompts
+   * unguessable. @default drawn at random, and kept in the checkpoint
+   */
+  secret?: string;
+  /**
+   * Name under which sessions share a store: up to 64 letters, digits, `.`, `_` or `-`, not starting
+   * with `.`. @default from the secret
+   */
+  namespace?: string;
+  /** Tokens of an image or file of unknown size. @default 1600 */
+  imageTokens?: number;
+  /** The host answers `put` effects; `Compactor` sets it by its store. */
+  store?: boolean;
+  /** The host answers `summarize` effects; `Compactor` sets it by its summarizer. */
+  summarizer?: boolean;
+  /** Limits of summaries. */
+  summary?: SummaryOptions;
+  /** The recall tool, or false to do without. */
+  recall?: RecallOptions | boolean;
+}
+
+/** Limits of summaries. */
+export interface SummaryOptions {
+  /** Cap of a summary. @default min(4096, usable / 8), at least 64 */
+  maxTokens?: number;
+  /** Context window of the summarizer. @default the session's */
+  window?: number;
+  /** Most summarizer calls in one burst; then the local summarizer takes over. @default 8 */
+  maxCalls?: number;
+  /** Failures in a row after which the summarizer rests for some turns. @default 3 */
+  maxFailures?: number;
+  /** Least share of the view that a fold must free. @default 0.1 */
+  minSavings?: number;
+}
+
+/** The recall tool. */
+export interface RecallOptions {
+  /** Its name. @default 'recall' */
+  name?: string;
+  /** Most tokens of a page; never more than half of the room left. @default 4000 */
+  pageTokens?: number;
+}
+
+/** What the host asks of one plan. */
+export interface PlanRequest {
+  /** Real size of the last view that was sent: the whole prompt, cached tokens included. */
+  usage?: { inputTokens: number };
+  /** The provider refused the last view with this error. */
+  overflow?: { status?: number; body: string };
+  /** Compact as far as possible, whatever the size. */
+  force?: boolean;
+  /** What a summary should give the most room to. */
+  focus?: string;
+}
+
+/** A summary is wanted. Answer with its text. */
+export interface SummarizeEffect {
+  kind: 'summarize';
+  id: number;
+  /** Instructions, for the system prompt. */
+  system: string;
+  /** The span and the task, flat text without tool blocks, for one user message. */
+  prompt: string;
+  /** Most tokens of the answer. */
+  maxTokens: number;
+  /** First message of the span. */
+  from: number;
+  /** The message after its last. */
+  to: number;
+  /** 1, or 2 where the first answer was refused; the prompt then says why. */
+  attempt: number;
+}
+
+/** A content is to be kept. Answer with done. */
+export interface PutEffect {
+  kind: 'put';
+  id: number;
+  /** Namespace, slash, 64 hexadecimal digits. */
+  key: string;
+  content: string;
+}
+
+/** Something that the host must do before a plan can go on. */
+export type Effect = SummarizeEffect | PutEffect;
+
+/** The host's answer to an effect. */
+export type Reply =
+  | { kind: 'text'; text: string }
+  | { kind: 'done' }
+  | { kind: 'failed'; message: string };
+
+/** Where the loop stands. */
+export type Step =
+  /** Perform these; empty while others are still due. */
+  | { kind: 'effects'; effects: Effect[] }
+  | { kind: 'done'; outcome: Outcome }
+  /** The reply belonged to a plan that was abandoned. */
+  | { kind: 'idle' };
+
+/**
+ * Why a plan ended as it did.
+ * - `under_trigger`: the view is small enough
+ * - `compacted`: decisions were taken
+ * - `unknown_window`: no window was given and none was learned
+ * - `nothing_to_compact`: over the trigger, but no stage can make the view smaller
+ * - `cannot_fit`: over the hard limit, and it cannot be made to fit
+ * - `rate_limit`, `not_an_overflow`: the error given as `overflow` is none
+ */
+export type Reason =
+  | 'under_trigger'
+  | 'compacted'
+  | 'unknown_window'
+  | 'nothing_to_compact'
+  | 'cannot_fit'
+  | 'rate_limit'
+  | 'not_an_overflow';
+
+/** One decision of a burst. */
+export interface Decision {
+  stage: StageName;
+  kind: 'offloaded' | 'cleared' | 'elided' | 'covered' | 'dropped';
+  /** First message. */
+  index: number;
+  /** Part of it. */
+  part: number;
+  /** covered, dropped: the message after the last. */
+  to?: number;
+  /** Reference for recall. */
+  ref?: string;
+  tokensSaved: number;
+}
+
+/** An effect that did not succeed. */
+export interface Failure {
+  effect: 'summarize' | 'put';
+  /** `host` where the host failed, else why the reply was refused. */
+  code: 'host' | 'blank' | 'too_long' | 'not_smaller' | 'tool_call' | 'echo' | 'missing_sections';
+  message: string;
+}
+
+/** Something malformed in the transcript that the view mends. */
+export interface Repair {
+  kind:
+    | 'orphan_result'
+    | 'unanswered_call'
+    | 'duplicate_id'
+    | 'empty_message'
+    | 'lone_surrogate'
+    | 'null_result'
+    | 'misplaced_result';
+  /** Message of the transcript. */
+  index: number;
+  /** Call id. */
+  id?: string;
+  /** What the view shows instead. */
+  detail: string;
+}
+
+/** Something the host should know. */
+export interface Notice {
+  code:
+    | 'unknown_window'
+    | 'cannot_fit'
+    | 'empty_view'
+    | 'missing_sections'
+    | 'summary_dropped'
+    | 'decisions_dropped';
+  message: string;
+}
+
+/** A new summary. */
+export interface SummaryReport {
+  text: string;
+  /** The message that it ends before. */
+  covered: number;
+  by: 'host' | 'local';
+  tokens: number;
+  /** Identifiers of the span: found, kept by the summary as written, appended to it verbatim. */
+  audit: { found: number; kept: number; appended: number };
+}
+
+/** What came of a plan. */
+export interface Outcome {
+  /** New decisions were taken. */
+  compacted: boolean;
+  reason: Reason;
+  /** Stages that took decisions, in order. */
+  stages: StageName[];
+  /** Size of the view before, tool schemas included. */
+  tokensBefore: number;
+  /** The same after. */
+  tokensAfter: number;
+  /** Whether that is within usable; true where no window is known. */
+  fits: boolean;
+  window: number | null;
+  /** Window minus reserve: the hard limit. */
+  usable: number | null;
+  /** Size that starts a burst. */
+  trigger: number | null;
+  /** Size that ends one. */
+  target: number | null;
+  /** The plan answered an overflow error. */
+  overflow: boolean;
+  decisions: Decision[];
+  failures: Failure[];
+  /** Malformed messages met since the last outcome. */
+  repairs: Repair[];
+  /** The summary, where a new one was taken. */
+  summary: SummaryReport | null;
+  notices: Notice[];
+  /** Smallest size that was reached, where it does not fit. */
+  smallest: number | null;
+}
+
+/** Size of a view. */
+export interface Estimate {
+  /** The whole view, tool schemas included. */
+  tokens: number;
+  /** The tool schemas. */
+  tools: number;
+  /** Messages of the transcript. */
+  messages: number;
+  /** Real tokens per estimated one, as learned from usage. */
+  ratio: number;
+  window: number | null;
+  usable: number | null;
+  trigger: number | null;
+  target: number | null;
+  /** Tokens as a share of usable. */
+  full: number | null;
+}
+
+/** The recall tool, for the model. */
+export interface RecallTool {
+  name: string;
+  description: string;
+  /** JSON schema of the arguments. */
+  parameters: Record<string, unknown>;
+}
+
+/** What the engine says of a recall call. */
+export type RecallStep =
+  /** The answer for the model. */
+  | { kind: 'page'; text: string }
+  /** Ask the store for the key, and hand what it holds to `recallFetched`. */
+  | { kind: 'fetch'; key: string };
+
+/** Arguments of a recall call; a ref or a pattern must be there. */
+export interface RecallArgs {
+  /** Reference shown by a marker. */
+  ref?: string;
+  /** First character of the page, or first match. */
+  offset?: number;
+  /** Characters of the page. */
+  limit?: number;
+  /** Text to look for; without a ref in all messages. */
+  pattern?: string;
+}
+
+/** What a provider's error means for the context window. */
+export type ErrorClass =
+  | { kind: 'overflow'; limit: number | null; requested: number | null }
+  | { kind: 'too_many_bytes'; limit: number | null }
+  | { kind: 'too_many_images'; limit: number | null }
+  | { kind: 'shape_fault' }
+  | { kind: 'rate_limit' }
+  | { kind: 'other' };
+
+/** Keeps contents that were taken out of the view. */
+export interface Store {
+  /** Keeps a content under a key, for good as far as the store promises. */
+  put(key: string, content: string): void | Promise<void>;
+  /** The content, or undefined. */
+  get(key: string): string | undefined | Promise<string | undefined>;
+}
