@@ -264,7 +264,7 @@ function planRequest({ usage, overflow, force, focus }: CompactRequest): PlanReq
 
 /** All tokens of the prompt, where the report has them. Anthropic reports cached ones apart. */
 function inputTokens(usage: UsageReport | null | undefined): number | undefined {
-  if (usage === undefined || usage === null || typeof usage === 'number') return usage ?? undefined;
+  if (typeof usage !== 'object' || usage === null) return usage ?? undefined;
   if ('inputTokens' in usage) return usage.inputTokens;
   if ('prompt_tokens' in usage) return usage.prompt_tokens;
   const { input_tokens, cache_read_input_tokens, cache_creation_input_tokens } = usage;

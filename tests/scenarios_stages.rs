@@ -46,10 +46,10 @@ fn s01_clear_keeps_the_newest_results() {
 
 #[test]
 fn s02_clear_stops_at_the_target() {
-    let all = old_pairs(10, 240);
+    let all = old_pairs(10, 220);
     let mut host = Host::new(&staged(2_800, CLEAR));
     let outcome = host.turn(&all);
-    assert!((2_660..2_800).contains(&outcome.tokens_before), "{}", outcome.tokens_before);
+    assert!((2_600..2_800).contains(&outcome.tokens_before), "{}", outcome.tokens_before);
     assert_eq!(decided(&outcome, "cleared"), [2, 4, 6, 8, 10]);
     assert!(outcome.tokens_after <= 1_680);
 }
@@ -150,14 +150,16 @@ fn s11_offload_previews_and_stores_the_whole() {
     let mut host = Host::new(&json);
     host.ingest(&all);
     let outcome = host.plan(forced());
-    assert_eq!(decided(&outcome, "offloaded"), [2, 4, 6], "the newest stays");
+    let offloaded: BTreeSet<_> = decided(&outcome, "offloaded").into_iter().collect();
+    assert_eq!(offloaded, [2, 4, 6].into(), "the newest stays");
     assert_eq!(host.store.len(), 3);
     let stored: BTreeSet<_> = host.store.values().cloned().collect();
     assert_eq!(stored, [2, 4, 6].map(|at: usize| content(&all[at])).into());
     let view = host.view();
     let preview = view[2]["content"].as_str().unwrap();
     assert!(preview.starts_with("r0: word") && preview.ends_with("word"));
-    assert!(preview.contains(outcome.decisions[0].reference.as_deref().unwrap()));
+    let first = outcome.decisions.iter().find(|decided| decided.index == 2).unwrap();
+    assert!(preview.contains(first.reference.as_deref().unwrap()));
     assert!(preview.len() < content(&all[2]).len() / 2);
 }
 

@@ -21,7 +21,7 @@ impl Format for OpenaiChat {
             _ => Role::Other,
         };
         let base = value.span().start;
-        let mut draft = Draft { parts: Vec::new(), base, reading };
+        let mut draft = Draft { parts: Vec::new(), hashes: Vec::new(), base, reading };
         let mut id = Cow::Borrowed("");
         let mut name = Cow::Borrowed("");
         let mut has_content = false;
@@ -114,6 +114,8 @@ fn text(value: Option<Value<'_>>) -> Result<Cow<'_, str>, Fault> {
 /// A message while it is read.
 struct Draft {
     parts: Vec<Part>,
+    /// Hashes of the decoded values of the parts, zero for results.
+    hashes: Vec<u64>,
     /// Offset of the message in the text that is being read.
     base: usize,
     reading: Reading,
@@ -121,17 +123,32 @@ struct Draft {
 
 impl Draft {
     fn add(&mut self, kind: PartKind, path: &[Step], value: Value<'_>) -> &mut Part {
-        let (tokens, malformed) = match value.checked_string() {
-            Some((text, lone)) => (count::text(&text), lone),
-            None => (count::text(value.raw()), false),
+        let (text, malformed) =
+            value.checked_string().unwrap_or((Cow::Borrowed(value.raw()), false));
+        let hash = match kind {
+            // The content of a result is no part of the spine, and may be large.
+            PartKind::Result => 0,
+            _ => {
+                let mut hash = hasher(self.reading.key);
+                hash.write(text.as_bytes());
+                hash.finish()
+            }
         };
-        let part = self.push(kind, path, value, tokens);
+        let part = self.push(kind, path, value, count::text(&text), hash);
         part.malformed = malformed;
         part
     }
 
-    fn push(&mut self, kind: PartKind, path: &[Step], value: Value<'_>, tokens: u32) -> &mut Part {
+    fn push(
+        &mut self,
+        kind: PartKind,
+        path: &[Step],
+        value: Value<'_>,
+        tokens: u32,
+        hash: u64,
+    ) -> &mut Part {
         let span = value.span();
+        self.hashes.push(hash);
         self.parts.push(Part {
             kind,
             path: path.into(),
@@ -189,7 +206,9 @@ impl Draft {
             "image_url" | "file" | "input_audio" | "video_url" => {
                 let kind = if kind == "image_url" { PartKind::Image } else { PartKind::File };
                 let tokens = self.reading.image_tokens;
-                self.push(kind, &here, item, tokens).media = true;
+                let mut hash = hasher(self.reading.key);
+                hash.write(item.raw().as_bytes());
+                self.push(kind, &here, item, tokens, hash.finish()).media = true;
                 Ok(true)
             }
             _ => {
@@ -221,7 +240,7 @@ impl Draft {
                 }
             }
         }
-        let part = self.push(PartKind::Result, &[Step::Key("content")], value, tokens);
+        let part = self.push(PartKind::Result, &[Step::Key("content")], value, tokens, 0);
         part.media = media;
         part.malformed = malformed;
         Ok(true)
@@ -276,19 +295,19 @@ impl Draft {
             chain: 0,
         };
         let mut spine = hasher(self.reading.key);
-        let mut write = |text: &str| {
+        let mut write = |text: &str, hash: u64| {
             spine.write(text.as_bytes());
             spine.write_u8(0xFF); // no byte of UTF-8: the texts stay apart
+            spine.write_u64(hash);
         };
-        write(role_name);
-        write(name);
-        for part in &message.parts {
+        write(role_name, 0);
+        write(name, 0);
+        for (part, hash) in message.parts.iter().zip(self.hashes) {
             message.tokens += part.tokens;
-            write(&part.id);
-            write(&part.name);
-            match part.kind {
-                PartKind::Result => message.tokens += count::text(&part.id),
-                _ => write(&message.text(part)),
+            write(&part.id, part.kind as u64);
+            write(&part.name, hash);
+            if part.kind == PartKind::Result {
+                message.tokens += count::text(&part.id);
             }
         }
         message.spine = spine.finish();

@@ -70,7 +70,9 @@ export const bytes = (messages) => messages.map((message) => JSON.stringify(mess
 
 /** The reference that the first marker of a view shows. */
 export function refIn(messages) {
-  return /recall\(ref="([0-9a-f]{12})"\)/.exec(JSON.stringify(messages).replaceAll('\\"', '"'))?.[1];
+  return /recall\(ref="([0-9a-f]{12})"\)/.exec(
+    JSON.stringify(messages).replaceAll('\\"', '"'),
+  )?.[1];
 }
 
 /** Everything that recall pages through, joined. */

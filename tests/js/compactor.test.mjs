@@ -18,7 +18,9 @@ const headings = [
   'Constraints & preferences',
   'Next steps',
 ];
-const summary = headings.map((heading) => `## ${heading}\nThe build of part-1 is slow.`).join('\n\n');
+const summary = headings
+  .map((heading) => `## ${heading}\nThe build of part-1 is slow.`)
+  .join('\n\n');
 
 /** A promise and what settles it. */
 function deferred() {
@@ -64,6 +66,7 @@ for (const name of ['small', 'mid', 'large']) {
     for (const size of [8_000, 32_000]) {
       const compactor = new Compactor({ window: size, store: new MemoryStore() });
       let last = [];
+      let whole;
       for (let end = 1; end <= messages.length; end++) {
         if (end < messages.length && messages[end].role !== 'assistant') continue;
         const result = await compactor.compact(messages.slice(0, end));
@@ -71,10 +74,13 @@ for (const name of ['small', 'mid', 'large']) {
         assertValid(result.messages);
         assert.ok(result.fits, `${result.tokensAfter} of ${result.usable} at ${end}`);
         if (!result.compacted) assert.deepEqual(view.slice(0, last.length), last);
-        last = view;
+        // In the newest batch of calls some may still wait; what stands for them comes later.
+        const batch = result.messages.findLastIndex((message) => message.role !== 'tool');
+        last = view.slice(0, batch + 1);
+        whole = view;
       }
       const resumed = Compactor.restore(compactor.checkpoint(), { window: size });
-      assert.deepEqual(bytes((await resumed.compact(messages)).messages), last);
+      assert.deepEqual(bytes((await resumed.compact(messages)).messages), whole);
     }
   });
 }
@@ -267,7 +273,10 @@ test('listeners hear a burst in order, until they stop', async () => {
   const types = ['burst:before', 'burst:after', 'effect:start', 'effect:end', 'notice'];
   const stops = types.map((type) => compactor.on(type, (event) => heard.push(event)));
   const result = await compactor.compact(agent(20));
-  assert.deepEqual(heard.map((event) => event.type), all);
+  assert.deepEqual(
+    heard.map((event) => event.type),
+    all,
+  );
   assert.equal(heard[0].type, 'burst:before');
   assert.equal(heard[0].effects[0].kind, 'summarize');
   const [start, end] = ['effect:start', 'effect:end'].map((type) => all.indexOf(type));
@@ -285,11 +294,18 @@ test('listeners hear a burst in order, until they stop', async () => {
 
 test('a burst that needs no host is announced too; a plan without one is not', async () => {
   const heard = [];
-  const compactor = new Compactor({ window, stages: ['clear'], onEvent: (event) => heard.push(event) });
+  const compactor = new Compactor({
+    window,
+    stages: ['clear'],
+    onEvent: (event) => heard.push(event),
+  });
   await compactor.compact(agent(2, 100));
   assert.deepEqual(heard, []);
   await compactor.compact(agent(20));
-  assert.deepEqual(heard.map((event) => event.type), ['burst:before', 'burst:after']);
+  assert.deepEqual(
+    heard.map((event) => event.type),
+    ['burst:before', 'burst:after'],
+  );
   assert.deepEqual(heard[0].effects, []);
 });
 
@@ -329,7 +345,10 @@ for (const [shape, overflow] of Object.entries({
     status: 400,
     error: refused,
   }),
-  'an error with a response body': { statusCode: 400, responseBody: JSON.stringify({ error: refused }) },
+  'an error with a response body': {
+    statusCode: 400,
+    responseBody: JSON.stringify({ error: refused }),
+  },
   'a parsed body': { error: refused },
   'a plain error': new Error(refused.message),
   'a text': refused.message,
@@ -444,11 +463,11 @@ test('a compactor resumes from its checkpoint, summary and all', async () => {
     ...options,
     summarizer: () => ++calls && summary,
   });
+  assert.equal(resumed.checkpoint(), compactor.checkpoint());
   const again = await resumed.compact(structuredClone(messages));
   assert.equal(again.compacted, false);
   assert.equal(calls, 0);
   assert.deepEqual(bytes(again.messages), bytes(view));
-  assert.equal(resumed.checkpoint(), compactor.checkpoint());
 });
 
 test('dispose may be called twice; the compactor then refuses', async () => {

@@ -33,7 +33,10 @@ test('D01: the memory store gives back what was put, and the newest where it was
 test('D02: over its bytes the memory store lets go of what was put first', () => {
   const store = new MemoryStore({ maxBytes: 8 });
   for (const name of ['a', 'b', 'c']) store.put(name, `${name}1`);
-  assert.deepEqual(['a', 'b', 'c'].map((name) => store.get(name)), [undefined, 'b1', 'c1']);
+  assert.deepEqual(
+    ['a', 'b', 'c'].map((name) => store.get(name)),
+    [undefined, 'b1', 'c1'],
+  );
   assert.equal(store.bytes, 8);
 });
 
@@ -43,7 +46,10 @@ test('D03: a get makes a content young again', () => {
   store.put('b', 'b1');
   store.get('a');
   store.put('c', 'c1');
-  assert.deepEqual(['a', 'b', 'c'].map((name) => store.get(name)), ['a1', undefined, 'c1']);
+  assert.deepEqual(
+    ['a', 'b', 'c'].map((name) => store.get(name)),
+    ['a1', undefined, 'c1'],
+  );
 });
 
 test('D04: the memory store refuses a bound that is none', () => {
@@ -96,7 +102,16 @@ test('D07: keys that differ only in what file names forbid stay apart', async ()
 test('D08: no key is too odd for the file store, and none leads out of its folder', async () => {
   const inside = join(folder, 'inside');
   const store = new FileStore(inside);
-  const keys = ['x'.repeat(1000), '漢字/漢字', '', '_', '../../outside', '/etc/outside', 'nul\0', '.'];
+  const keys = [
+    'x'.repeat(1000),
+    '漢字/漢字',
+    '',
+    '_',
+    '../../outside',
+    '/etc/outside',
+    'nul\0',
+    '.',
+  ];
   for (const name of keys) await store.put(name, `of ${name}`);
   for (const name of keys) assert.equal(await store.get(name), `of ${name}`);
   assert.equal(files(inside).length, keys.length);
