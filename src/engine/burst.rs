@@ -385,8 +385,9 @@ impl Engine {
 
     /// Raw tokens of transcript text in one prompt: half of what the summarizer's window leaves.
     fn chunk_tokens(&self, burst: &Burst) -> u32 {
-        let window = self.sizes.summary_window.unwrap_or(burst.budget.window);
-        let usable = self.sizes.budget(window.min(burst.budget.window.max(256))).usable;
+        // A burst after an overflow may think in larger windows than there are.
+        let own = self.window().map_or(burst.budget.window, |own| own.min(burst.budget.window));
+        let usable = self.sizes.budget(self.sizes.summary_window.unwrap_or(own)).usable;
         let previous = self.decisions.summary.as_ref();
         let previous = previous.map_or(0, |summary| count::text(&summary.text));
         (usable.saturating_sub(previous) / 2).max(128)
