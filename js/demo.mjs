@@ -1,12 +1,15 @@
 // Replays a real agent session through a small context window, then recalls and resumes.
 //
 //   npm --prefix js run demo -- [transcript.json] [--window TOKENS]
+//
+// A transcript is a JSON array of OpenAI Chat messages. No model is called: the built-in local
+// summarizer writes the summaries.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, styleText } from 'node:util';
-import { Compactor, estimate } from '../pkg/index.js';
+import { Compactor, Session } from '../pkg/index.js';
 import { FileStore } from '../pkg/stores/file.js';
 
 const { values, positionals } = parseArgs({
@@ -15,84 +18,116 @@ const { values, positionals } = parseArgs({
 });
 const file = positionals[0] ?? fileURLToPath(new URL('../tests/data/mid.json', import.meta.url));
 const transcript = JSON.parse(readFileSync(file, 'utf8'));
-const window = Number(values.window);
-const folder = mkdtempSync(join(tmpdir(), 'tidemark-demo-'));
-const color = (style, text) => (process.stdout.isTTY ? styleText(style, text) : text);
-const number = (value) => value.toLocaleString('en-US').padStart(8);
 
+/** Prints every so many turns, beside those with a burst. */
+const EVERY = 25;
+const BAR = 20;
+
+const colored = process.stdout.isTTY && !process.env.NO_COLOR && styleText !== undefined;
+const color = (style, text) => (colored ? styleText(style, text) : text);
+const number = (value) => value.toLocaleString('en-US');
+const row = (turn, messages, whole, view, rest) =>
+  console.log(
+    `${turn.padStart(5)}${messages.padStart(10)}${whole.padStart(10)}${view.padStart(9)}  ${rest}`,
+  );
+
+const folder = mkdtempSync(join(tmpdir(), 'tidemark-demo-'));
 try {
-  const options = { window, store: new FileStore(folder) };
+  const options = { window: Number(values.window), store: new FileStore(folder) };
   const compactor = new Compactor(options);
-  const { usable, trigger } = compactor.estimate();
+  // The same messages in a session that never compacts, for comparison.
+  const whole = new Session();
+  const { window, usable, trigger, target } = compactor.estimate();
   console.log(`${file}`);
   console.log(
-    `${transcript.length} messages, about ${estimate(transcript).tokens.toLocaleString('en-US')} tokens; window ${window}, usable ${usable}, bursts start at ${trigger}\n`,
+    `${transcript.length} messages of about ${number(whole.estimate(transcript).tokens)} tokens, through a window of ${number(window)}:\n` +
+      `${number(usable)} are usable, a burst starts at ${number(trigger)} and aims at ${number(target)}.\n`,
   );
-  console.log('messages  whole     view      view of usable           what happened');
+  row('turn', 'messages', 'tokens', 'view', `${'of usable'.padEnd(BAR)}  what happened`);
 
-  const whole = new Compactor({ window: 100_000_000 });
+  const started = performance.now();
+  let turn = 0;
   let offloaded;
-  let sent;
+  let sent = [];
   for (let end = 1; end <= transcript.length; end++) {
     // Each answer of the assistant was one model call on the messages before it.
-    const called = end === transcript.length || transcript[end].role === 'assistant';
-    if (!called) continue;
+    const last = end === transcript.length;
+    if (!last && transcript[end].role !== 'assistant') continue;
+    turn++;
     const messages = transcript.slice(0, end);
     const result = await compactor.compact(messages);
-    const full = (await whole.compact(messages)).tokensAfter;
     sent = result.messages;
-    offloaded ??= result.decisions.find((decision) => decision.kind === 'offloaded');
-    if (!result.compacted && end % 25 !== 0 && end !== transcript.length) continue;
-    const filled = Math.round((result.tokensAfter / usable) * 20);
-    const bar = `${'█'.repeat(Math.min(filled, 20)).padEnd(20, '·')}`;
-    const what = result.compacted ? describe(result) : '';
-    console.log(
-      `${String(end).padStart(8)}${number(full)}${number(result.tokensAfter)}      ${color(result.compacted ? 'green' : 'dim', bar)}  ${what}`,
+    for (const decision of result.decisions) {
+      const larger = decision.tokensSaved > (offloaded?.tokensSaved ?? 0);
+      if (decision.kind === 'offloaded' && larger) offloaded = decision;
+    }
+    if (!result.compacted && result.fits && turn % EVERY !== 0 && !last) continue;
+
+    const filled = Math.min(Math.round((result.tokensAfter / usable) * BAR), BAR);
+    const bar = '█'.repeat(filled).padEnd(BAR, '·');
+    row(
+      number(turn),
+      number(end),
+      number(whole.estimate(messages).tokens),
+      number(result.tokensAfter),
+      `${color(result.compacted ? 'green' : 'gray', bar)}  ${result.compacted ? burst(result) : ''}`,
     );
-    if (!result.fits) console.log(color('red', `          ${result.notice}`));
+    if (result.notice) console.log(color('red', result.notice));
   }
+  const seconds = (performance.now() - started) / 1000;
+  console.log(`\n${turn} turns took ${seconds.toFixed(2)} s.`);
 
   if (offloaded) await showRecall(compactor, offloaded);
-  const resumed = Compactor.restore(compactor.checkpoint(), options);
-  const again = await resumed.compact(transcript);
-  const same = JSON.stringify(again.messages) === JSON.stringify(sent);
-  console.log(
-    `\nResumed from a checkpoint of ${compactor.checkpoint().length} characters: the view is ${same ? 'byte-identical' : 'DIFFERENT'}.`,
-  );
-  if (!same) process.exitCode = 1;
+  await showResume(compactor, options, sent);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
 
 /** In a line: what a burst took out of the view. */
-function describe({ decisions, tokensBefore, tokensAfter }) {
+function burst({ decisions, tokensBefore, tokensAfter }) {
   const count = (kind) => decisions.filter((decision) => decision.kind === kind).length;
   const parts = ['offloaded', 'cleared', 'elided']
     .filter((kind) => count(kind) > 0)
     .map((kind) => `${count(kind)} ${kind}`);
   for (const { kind, index, to } of decisions) {
-    if (kind === 'covered') parts.push(`messages ${index}–${to - 1} summarized`);
-    if (kind === 'dropped') parts.push(`messages ${index}–${to - 1} dropped`);
+    if (kind === 'covered') parts.push(`messages ${index} to ${to - 1} summarized`);
+    if (kind === 'dropped') parts.push(`messages ${index} to ${to - 1} dropped`);
   }
-  return `${tokensBefore} → ${tokensAfter}: ${parts.join(', ')}`;
+  return `${number(tokensBefore)} → ${number(tokensAfter)}: ${parts.join(', ')}`;
 }
 
-/** Pages through one offloaded result and holds it against the transcript. */
+/** Pages through the largest offloaded result, as a model would, and holds it against the transcript. */
 async function showRecall(compactor, { ref, index }) {
-  let offset = 0;
   let pages = 0;
   let recalled = '';
-  while (offset !== undefined) {
+  for (let offset = 0; offset !== undefined; pages++) {
     const page = await compactor.recall({ ref, offset });
-    const end = page.indexOf('\n');
-    recalled += page.slice(end + 1);
-    pages++;
-    const next = /go on with offset (\d+)\]/.exec(page.slice(0, end));
+    const head = page.slice(0, page.indexOf('\n'));
+    recalled += page.slice(head.length + 1);
+    const next = /go on with offset (\d+)\]$/.exec(head);
     offset = next ? Number(next[1]) : undefined;
   }
-  const intact = recalled === transcript[index].content;
-  console.log(
-    `\nrecall({ ref: '${ref}' }) brought the result of message ${index} back: ${recalled.length} characters on ${pages} page${pages > 1 ? 's' : ''}, ${intact ? 'intact' : 'DAMAGED'}.`,
+  verdict(
+    recalled === transcript[index].content,
+    `recall({ ref: '${ref}' }) gave the result in message ${index} back, ${number(recalled.length)} characters on ${pages} page${pages === 1 ? '' : 's'}:`,
+    'it is intact',
   );
-  if (!intact) process.exitCode = 1;
+}
+
+/** Resumes from the checkpoint over the same transcript, and compares the views. */
+async function showResume(compactor, options, sent) {
+  const checkpoint = compactor.checkpoint();
+  const resumed = await Compactor.restore(checkpoint, options).compact(transcript);
+  verdict(
+    JSON.stringify(resumed.messages) === JSON.stringify(sent),
+    `Resumed from a checkpoint of ${number(checkpoint.length)} characters:`,
+    'the view is byte-identical',
+  );
+}
+
+function verdict(right, what, words) {
+  console.log(
+    `${what} ${right ? color('green', words) : color('red', `it is NOT so that ${words}`)}.`,
+  );
+  if (!right) process.exitCode = 1;
 }

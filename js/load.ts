@@ -5,9 +5,9 @@ import { initSync } from './wasm/tidemark.js';
 let started = false;
 
 /**
- * Starts the engine from a WebAssembly.Module or its bytes. Only needed where WebAssembly may not be compiled
- * at run time and the host hands over a module, such as `tidemark/wasm` on an edge runtime;
- * everywhere else the first use starts it.
+ * Starts the engine from a WebAssembly.Module or its bytes. Only needed where WebAssembly may not
+ * be compiled at run time and the host hands over a module, such as `tidemark/wasm` on an edge
+ * runtime; everywhere else the first use starts it.
  * @throws {TidemarkError} `no_wasm`
  */
 export function init(module: object): void {

@@ -121,6 +121,16 @@ export class Session<M extends object = ChatMessage> {
     const seen = this.#seen;
     const most = Math.min(this.#read, messages.length);
     let same = 0;
+    // Four at a time: this is the one thing that grows with the transcript on every call.
+    while (
+      same + 4 <= most &&
+      seen[same] === messages[same] &&
+      seen[same + 1] === messages[same + 1] &&
+      seen[same + 2] === messages[same + 2] &&
+      seen[same + 3] === messages[same + 3]
+    ) {
+      same += 4;
+    }
     while (same < most && seen[same] === messages[same]) same++;
     const from = same === seen.length && same > 0 ? same - 1 : same;
     const fresh = messages.slice(from);

@@ -204,9 +204,13 @@ impl Engine {
             return Ok(());
         }
         self.visible -= std::mem::take(&mut self.transcript.removed).min(self.visible);
-        // The unit before may have held calls that now count as unanswered.
-        let first = first.saturating_sub(1);
         self.touched = self.touched.min(first);
+        // The unit before may have held calls that now count as unanswered.
+        if let Some(before) = first.checked_sub(1)
+            && self.cost(before)
+        {
+            self.touched = self.touched.min(before);
+        }
         for unit in first..self.transcript.units.len() {
             self.cost(unit);
         }
@@ -405,8 +409,8 @@ impl Engine {
         self.notices.push(Notice { code, message: message.into() });
     }
 
-    /// Counts one unit again and keeps the sum of the view in step.
-    fn cost(&mut self, index: usize) {
+    /// Counts one unit again and keeps the sum of the view in step. Says whether it changed.
+    fn cost(&mut self, index: usize) -> bool {
         let unit = self.transcript.units[index];
         let rendered = self.view().unit(&unit);
         let shown = self.view().shows(&unit);
@@ -426,8 +430,10 @@ impl Engine {
             self.visible += rendered.tokens;
         }
         let slot = &mut self.transcript.units[index];
+        let changed = slot.tokens != rendered.tokens || slot.shown != shown;
         slot.tokens = rendered.tokens;
         slot.shown = shown;
+        changed
     }
 
     /// Counts everything again: decisions changed.

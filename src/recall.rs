@@ -71,20 +71,20 @@ impl RecallArgs {
             None | Some("") => None,
             Some(text) => Some(Ref::parse(text)),
         };
-        let number = |name: &str, value: Option<f64>| match value {
+        let number = |place: &str, value: Option<f64>| match value {
             None => Ok(None),
             Some(value) if value >= 0.0 => Ok(Some(value as usize)),
-            Some(_) => Err(Error::expected(ErrorCode::InvalidRecall, name, "a number from 0 up")),
+            Some(_) => Err(Error::expected(ErrorCode::InvalidRecall, place, "a number from 0 up")),
         };
         let pattern = self.pattern.as_deref().filter(|pattern| !pattern.is_empty());
         if reference.is_none() && pattern.is_none() {
             let what = "expected a ref from a marker or a pattern to search for";
-            return Err(Error::at(ErrorCode::InvalidRecall, "ref", what));
+            return Err(Error::at(ErrorCode::InvalidRecall, "arguments.ref", what));
         }
         Ok(Checked {
             reference,
-            offset: number("offset", self.offset)?.unwrap_or(0),
-            limit: number("limit", self.limit)?,
+            offset: number("arguments.offset", self.offset)?.unwrap_or(0),
+            limit: number("arguments.limit", self.limit)?,
             pattern,
         })
     }

@@ -201,7 +201,7 @@ fn p12_decisions_only_grow_and_the_prefix_stands_between_bursts() {
         gone = (0..known.len()).filter(|at| !now.contains(at)).collect();
         last = view;
     }
-    assert!(bursts >= 3 && bursts < 12 && !gone.is_empty(), "{bursts}");
+    assert!((3..12).contains(&bursts) && !gone.is_empty(), "{bursts}");
     assert!((1..=4).contains(&host.prompts.len()), "{}", host.prompts.len());
 }
 
@@ -320,7 +320,7 @@ fn late_answer(start: &[String]) -> (Host, Vec<String>) {
 
 #[test]
 fn p21_a_summary_that_would_part_a_batch_moves_back_before_it() {
-    let (mut host, all) = late_answer(&[user(&long("m", 300)), assistant("ok")]);
+    let (host, all) = late_answer(&[user(&long("m", 300)), assistant("ok")]);
     let view = shown(&host);
     assert!(has_summary(&host) && view[1..] == all[2..]);
     assert_eq!(problems(&host), Vec::<String>::new());

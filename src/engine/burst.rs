@@ -56,10 +56,12 @@ impl Engine {
         if let Some(usage) = request.usage
             && !(usage.input_tokens.is_finite() && usage.input_tokens >= 0.0)
         {
-            return Err(invalid("usage.inputTokens", "a number of tokens from 0 up"));
+            return Err(invalid("request.usage.inputTokens", "a number of tokens from 0 up"));
         }
         self.burst = None;
-        self.breaker.turns = self.breaker.turns.saturating_add(1);
+        if self.breaker.failures > 0 {
+            self.breaker.turns = self.breaker.turns.saturating_add(1);
+        }
         let measured = self.measured.take();
         if let (Some(usage), Some(raw), None) = (request.usage, measured, &request.overflow) {
             let model = self.model().to_owned();
