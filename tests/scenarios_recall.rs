@@ -99,7 +99,7 @@ fn c04_an_unknown_reference_is_an_answer_and_no_argument_an_error() {
     let error = host.engine.recall(&RecallArgs::default()).unwrap_err();
     assert_eq!(error.code().as_str(), "invalid_recall");
     let args = RecallArgs { offset: Some(-1.0), ..by_ref("0123456789ab") };
-    assert_eq!(host.engine.recall(&args).unwrap_err().path(), "offset");
+    assert_eq!(host.engine.recall(&args).unwrap_err().path(), "arguments.offset");
 }
 
 #[test]
