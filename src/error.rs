@@ -42,8 +42,12 @@ impl ErrorCode {
 }
 
 /// A refused call. Whatever call returns it has changed nothing.
+// Boxed: an error is rare, and a result that carries a large one is moved about everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct Error(Box<Details>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Details {
     code: ErrorCode,
     path: Cow<'static, str>,
     message: Cow<'static, str>,
@@ -58,14 +62,14 @@ impl Error {
         path: Cow<'static, str>,
         message: Cow<'static, str>,
     ) -> Error {
-        Error { code, path, message }
+        Error(Box::new(Details { code, path, message }))
     }
 
     /// An error about something at a place that is known in advance.
     #[cold]
     #[inline(never)]
     pub(crate) fn at(code: ErrorCode, path: &'static str, message: &'static str) -> Error {
-        Error { code, path: Cow::Borrowed(path), message: Cow::Borrowed(message) }
+        Error::new(code, Cow::Borrowed(path), Cow::Borrowed(message))
     }
 
     /// A value at a place is not what it should be.
@@ -73,32 +77,32 @@ impl Error {
     #[inline(never)]
     pub(crate) fn expected(code: ErrorCode, path: &str, expected: &str) -> Error {
         let message = Cow::Owned(["expected ", expected].concat());
-        Error { code, path: Cow::Owned(path.to_owned()), message }
+        Error::new(code, Cow::Owned(path.to_owned()), message)
     }
 
     /// What kind of error this is.
     pub fn code(&self) -> ErrorCode {
-        self.code
+        self.0.code
     }
 
     /// The place, as a JavaScript-like path: `messages[3].content`, `options.compactAt`.
     pub fn path(&self) -> &str {
-        &self.path
+        &self.0.path
     }
 
     /// What is wrong and what would be right, without the place.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.path.is_empty() {
-            f.write_str(&self.message)
-        } else {
-            write!(f, "{}: {}", self.path, self.message)
+        if !self.path().is_empty() {
+            f.write_str(self.path())?;
+            f.write_str(": ")?;
         }
+        f.write_str(self.message())
     }
 }
 

@@ -78,32 +78,32 @@ pub(crate) fn read_messages(
                 Kind::Object => format.read(value, reading),
                 _ => Err(Fault::new("an object with a role")),
             };
-            read.map_err(|fault| wrong(&format!("messages[{index}]{}", fault.path), fault.expected))
+            read.map_err(|Fault(fault)| {
+                let (path, expected) = *fault;
+                wrong(&format!("messages[{index}]{path}"), expected)
+            })
         })
         .collect()
 }
 
 /// A value that is not what the format says; the path grows outwards as the fault is handed up.
-pub(crate) struct Fault {
-    path: String,
-    expected: &'static str,
-}
+pub(crate) struct Fault(Box<(String, &'static str)>);
 
 impl Fault {
     pub(crate) fn new(expected: &'static str) -> Fault {
-        Fault { path: String::new(), expected }
+        Fault(Box::new((String::new(), expected)))
     }
 
     /// The same fault, seen from the object that holds the member.
     pub(crate) fn within(mut self, member: &str) -> Fault {
-        self.path.insert_str(0, member);
-        self.path.insert(0, '.');
+        self.0.0.insert_str(0, member);
+        self.0.0.insert(0, '.');
         self
     }
 
     /// The same fault, seen from the array that holds the element.
     pub(crate) fn at(mut self, index: u32) -> Fault {
-        self.path.insert_str(0, &format!("[{index}]"));
+        self.0.0.insert_str(0, &format!("[{index}]"));
         self
     }
 }
