@@ -42,7 +42,7 @@ impl Calibration {
         let learned = self.of(model);
         learned.samples = learned.samples.saturating_add(1);
         let weight = (1.0 / f64::from(learned.samples)).max(0.2);
-        learned.ratio += (seen - learned.ratio) * weight;
+        learned.ratio = rounded(learned.ratio + (seen - learned.ratio) * weight);
     }
 
     /// The estimate was at least this much too low: an overflow proved it.
@@ -50,8 +50,13 @@ impl Calibration {
         let ratio = ratio.clamp(1.0 / OUTLIER, OUTLIER);
         let learned = self.of(model);
         learned.samples = learned.samples.max(1);
-        learned.ratio = learned.ratio.max(ratio);
+        learned.ratio = rounded(learned.ratio.max(ratio));
     }
+}
+
+/// To millionths, as the checkpoint keeps it: a restored session must decide alike.
+fn rounded(ratio: f64) -> f64 {
+    (ratio * 1e6).round() / 1e6
 }
 
 /// Scripts and tokenizers differ by up to five from our estimate; more is no measurement.

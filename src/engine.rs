@@ -1,6 +1,7 @@
 //! The engine: what it holds, and the loop of plan, effects and resolve.
 
 mod burst;
+mod fold;
 mod outcome;
 
 use std::collections::BinaryHeap;
@@ -529,7 +530,10 @@ impl Engine {
         if let Some(summary) = &mut self.decisions.summary {
             let covered = start(summary.covered);
             moved = covered != summary.covered;
-            if moved {
+            if covered == 0 {
+                // Nothing is left that it could stand for.
+                self.decisions.summary = None;
+            } else if moved {
                 summary.covered = covered;
                 summary.chain = chain(covered);
             }

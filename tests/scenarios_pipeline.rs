@@ -134,7 +134,7 @@ fn p07_oldest_user_messages_fold_and_the_tail_stays() {
     // The tail is 720 tokens; the fold ends where the target is reached, well before it.
     let tail = 720 / size(&all[30..]) as usize;
     assert_eq!(view[view.len() - tail..], all[31 - tail..]);
-    assert!(estimate.tokens <= 2_160 && estimate.tokens > 1_500, "{}", estimate.tokens);
+    assert!(estimate.tokens <= 2_160 && estimate.tokens > 1_800, "{}", estimate.tokens);
     assert!(!view.contains(&all[0]) && view[1..] == all[32 - view.len()..]);
 }
 
@@ -739,7 +739,7 @@ fn p55_a_burst_abandoned_between_two_puts_leaves_view_and_estimate_in_step() {
     assert_eq!(again.engine.render_json(), host.engine.render_json());
     assert_eq!(again.engine.estimate(), host.engine.estimate());
     let render = host.engine.render(first.epoch, first.unit, first.items_before);
-    assert_ne!(render.keep, first.items_before, "the first result looks different now");
+    assert_eq!(render.keep, first.items_before, "a stage is taken whole or not at all");
 }
 
 #[test]

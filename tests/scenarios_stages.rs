@@ -98,6 +98,8 @@ fn s06_s18_results_under_the_summary_are_not_decided_on() {
 
 #[test]
 fn s07_the_tail_is_not_cleared() {
+    // A result that the model has not seen is in it, whatever its size.
+    assert_eq!(cleared(CLEAR, &pairs(5, 100)), [2, 4, 6, 8]);
     let all = old_pairs(5, 100);
     let tail = size(&all[3..]);
     let stage = format!("\"tail\":{tail},\"stages\":[{CLEAR}]");
@@ -330,7 +332,7 @@ fn s22_on_an_overflow_chunks_still_follow_the_real_window() {
 }
 
 #[test]
-fn s24_of_two_windows_the_smaller_binds() {
+fn s24_the_summarizers_own_window_binds() {
     let all = chat(61, 100);
     for (window, own) in [(50_000, 1_500), (6_000, 50_000)] {
         let summary = format!("\"window\":{own},\"maxCalls\":1000");
@@ -338,8 +340,8 @@ fn s24_of_two_windows_the_smaller_binds() {
         host.ingest(&all);
         let (calls, outcome) = folds(&mut host, forced(), noted);
         let largest = calls.iter().map(|call| call.tokens).max().unwrap();
-        assert!(largest <= own.min(window), "a call of {largest} tokens in {own} and {window}");
-        assert!(calls.len() > 1 && outcome.summary.unwrap().covered == 60);
+        assert!(largest <= own, "a call of {largest} tokens for a window of {own}");
+        assert!((calls.len() > 1) == (own < window) && outcome.summary.unwrap().covered == 60);
     }
 }
 
@@ -376,7 +378,7 @@ fn s27_s28_s38_a_summary_over_its_cap_is_refused() {
             let mut host = Host::new(&folding(4_000, summary));
             host.ingest(&all);
             let (calls, outcome) = folds(&mut host, forced(), |_| text(good_summary(&long)));
-            assert_eq!((calls.len(), calls[0].max), (2, most), "one corrective retry");
+            assert!(calls.len() == 2 && calls[0].max <= most, "one corrective retry");
             assert_eq!((outcome.failures.len(), outcome.failures[0].code), (1, "too_long"));
             assert!(calls[1].prompt.contains("not accepted"));
             let summary = serde_json::to_value(outcome.summary).unwrap();

@@ -2,45 +2,42 @@
 
 use super::Engine;
 use super::outcome::{
-    Audit, Decided, Effect, Failure, Outcome, PlanRequest, Reason, Reply, Step, SummaryReport,
+    Decided, Effect, Failure, Outcome, PlanRequest, Reason, Reply, Step, SummaryReport,
 };
 use crate::budget::Budget;
-use crate::count;
-use crate::decision::{Author, Ref, Summary};
 use crate::error::{Error, ErrorCode};
 use crate::options::invalid;
 use crate::overflow::{self, ErrorClass};
-use crate::stage::summarize::{self, Fold, WRAPPER};
+use crate::stage::summarize::Fold;
 use crate::stage::{self, Plan, Proposal, Situation, Stage, StageName};
-use crate::summary::{self, Refusal, Request, audit, local};
-use crate::view::boundary;
 
 /// A burst under way.
 pub(super) struct Burst {
-    budget: Budget,
-    overflow: bool,
-    force: bool,
-    focus: Option<String>,
+    pub(super) budget: Budget,
+    pub(super) overflow: bool,
+    pub(super) force: bool,
+    pub(super) focus: Option<String>,
     /// Calibrated tokens when it began.
-    before: u32,
+    pub(super) before: u32,
     /// First message of the protected tail; nothing from here on is touched but by elide.
     pub(super) tail: u32,
     /// Index of the stage that runs.
-    stage: usize,
-    stages: Vec<&'static str>,
-    decisions: Vec<Decided>,
-    failures: Vec<Failure>,
-    summary: Option<SummaryReport>,
+    pub(super) stage: usize,
+    pub(super) stages: Vec<&'static str>,
+    pub(super) decisions: Vec<Decided>,
+    pub(super) failures: Vec<Failure>,
+    pub(super) summary: Option<SummaryReport>,
     /// Summarizer calls made.
-    calls: u32,
+    pub(super) calls: u32,
     /// The summarizer failed in this burst; the local one takes over.
-    local_only: bool,
-    waiting: Vec<(u32, Waiting)>,
-    /// A reply changed decisions that are not counted yet.
-    dirty: bool,
+    pub(super) local_only: bool,
+    pub(super) waiting: Vec<(u32, Waiting)>,
+    /// Previews whose full text is in the store; taken together once all replies are in.
+    pub(super) stored: Vec<Proposal>,
 }
 
-enum Waiting {
+/// What an effect is for.
+pub(super) enum Waiting {
     Put(Proposal),
     Summary { fold: Fold, attempt: u32 },
 }
@@ -99,7 +96,7 @@ impl Engine {
         let tokens = self.tokens();
         let least = self.stages.iter().map(|stage| stage.at(&budget)).min().unwrap_or(u32::MAX);
         if !overflow && !request.force {
-            if tokens < least {
+            if tokens < least && tokens <= budget.usable {
                 self.rest_until = None;
                 return Ok(self.idle(Reason::UnderTrigger));
             }
@@ -123,7 +120,7 @@ impl Engine {
             calls: 0,
             local_only: false,
             waiting: Vec::new(),
-            dirty: false,
+            stored: Vec::new(),
         });
         Ok(self.advance())
     }
@@ -146,7 +143,7 @@ impl Engine {
         let waiting = burst.waiting.swap_remove(at).1;
         let again = match (waiting, reply) {
             (Waiting::Put(proposal), Reply::Done) => {
-                self.take_part(&mut burst, StageName::Offload, proposal);
+                burst.stored.push(proposal);
                 None
             }
             (Waiting::Put(_), Reply::Failed { message }) => {
@@ -181,8 +178,9 @@ impl Engine {
     /// Runs stages until one needs the host or the burst is over.
     fn advance(&mut self) -> Step {
         let Some(mut burst) = self.burst.take() else { return Step::Idle };
-        if std::mem::take(&mut burst.dirty) {
-            self.recount();
+        let stored = std::mem::take(&mut burst.stored);
+        if !stored.is_empty() {
+            self.take_parts(&mut burst, StageName::Offload, stored);
         }
         while let Some(stage) = self.stages.get(burst.stage).cloned() {
             let effects = match self.takes_part(&burst, &stage) {
@@ -215,7 +213,7 @@ impl Engine {
     }
 
     /// Calibrated size at which a stage may stop.
-    fn goal(&self, burst: &Burst, stage: &Stage) -> u32 {
+    pub(super) fn goal(&self, burst: &Burst, stage: &Stage) -> u32 {
         let budget = &burst.budget;
         if burst.force {
             return 1;
@@ -243,18 +241,14 @@ impl Engine {
                     burst.stage += 1;
                     return Some(self.puts(burst, proposals));
                 }
-                for proposal in proposals {
-                    self.take_part(burst, stage.name, proposal);
-                }
-                burst.dirty = false;
-                self.recount();
+                self.take_parts(burst, stage.name, proposals);
                 // Shares are estimates: elide looks again until the view fits.
                 (stage.name == StageName::Elide).then(Vec::new)
             }
         }
     }
 
-    fn situation(&self, burst: &Burst, goal: u32) -> Situation<'_> {
+    pub(super) fn situation(&self, burst: &Burst, goal: u32) -> Situation<'_> {
         let raw = |tokens: u32| (f64::from(tokens) / self.ratio()) as u32;
         Situation {
             view: self.view(),
@@ -282,26 +276,29 @@ impl Engine {
             .collect()
     }
 
-    fn effect_id(&mut self) -> u32 {
+    pub(super) fn effect_id(&mut self) -> u32 {
         let id = self.next_effect;
         self.next_effect += 1;
         id
     }
 
-    fn take_part(&mut self, burst: &mut Burst, stage: StageName, proposal: Proposal) {
-        let Proposal { place, decision, saved } = proposal;
-        self.decisions.parts.insert(place, decision);
-        burst.dirty = true;
+    fn take_parts(&mut self, burst: &mut Burst, stage: StageName, mut proposals: Vec<Proposal>) {
+        // Replies come in any order; outcomes do not.
+        proposals.sort_by_key(|proposal| proposal.place);
         burst.took(stage);
-        burst.decisions.push(Decided {
-            stage: stage.as_str(),
-            kind: decision.action.name(),
-            index: self.transcript.lead + place.body,
-            part: place.part,
-            to: None,
-            reference: Some(decision.reference.to_string()),
-            tokens_saved: self.scaled(saved),
-        });
+        for Proposal { place, decision, saved } in proposals {
+            self.decisions.parts.insert(place, decision);
+            burst.decisions.push(Decided {
+                stage: stage.as_str(),
+                kind: decision.action.name(),
+                index: self.transcript.lead + place.body,
+                part: place.part,
+                to: None,
+                reference: Some(decision.reference.to_string()),
+                tokens_saved: self.scaled(saved),
+            });
+        }
+        self.recount();
     }
 
     fn drop_upto(&mut self, burst: &mut Burst, upto: u32, saved: u32) {
@@ -323,7 +320,7 @@ impl Engine {
     }
 
     /// Lets go of decisions on messages that the view no longer shows.
-    fn forget_hidden(&mut self) {
+    pub(super) fn forget_hidden(&mut self) {
         let hidden = self.decisions.hidden();
         let (transcript, lead) = (&self.transcript, self.transcript.lead);
         self.decisions.parts.retain(|place| {
@@ -332,213 +329,6 @@ impl Engine {
                 transcript.unit_messages(&unit).iter().any(|message| message.pinned)
             }
         });
-    }
-
-    /// One fold of the summarize stage.
-    fn fold(&mut self, burst: &mut Burst, stage: &Stage) -> Option<Vec<Effect>> {
-        let situation = self.situation(burst, self.goal(burst, stage));
-        let must = burst.overflow || burst.force || situation.tokens > situation.limit;
-        let least = match must {
-            true => 0,
-            false => (f64::from(situation.tokens) * self.sizes.min_savings) as u32,
-        };
-        let cap = burst.budget.summary;
-        let fold = summarize::plan(&situation, self.head, cap, least)?;
-        if self.options.summarizer && !burst.local_only && self.may_call(burst) {
-            let fold = self.chunk(burst, fold);
-            return Some(vec![self.ask(burst, fold, 1, None)]);
-        }
-        let entries = summary::entries(&self.transcript, fold.from, fold.to);
-        let previous = self.decisions.summary.as_ref().map(|summary| &*summary.text);
-        let room = cap - cap / 5;
-        let text = local::summarize(previous, &entries, room as usize, &tokens_of);
-        let taken = self.take_summary(burst, fold, text, Author::Local, cap);
-        taken.then(Vec::new)
-    }
-
-    /// Whether the host's summarizer is to be tried: it is left alone after failures in a row,
-    /// until some turns have passed or an overflow makes it worth another try.
-    fn may_call(&self, burst: &Burst) -> bool {
-        let open = self.breaker.failures >= self.sizes.max_failures
-            && self.breaker.turns <= BREAKER_TURNS
-            && !burst.overflow;
-        burst.calls < self.sizes.max_calls && !open
-    }
-
-    /// Cuts a fold to the units whose text the summarizer can take in one call.
-    fn chunk(&self, burst: &Burst, fold: Fold) -> Fold {
-        let most = self.chunk_tokens(burst);
-        let mut chunk = Fold { to: fold.from, visible: 0, ..fold };
-        let mut tokens = 0;
-        for unit in self.transcript.units.iter().filter(|unit| unit.start >= fold.from) {
-            if unit.end > fold.to {
-                break;
-            }
-            let entries = summary::entries(&self.transcript, unit.start, unit.end);
-            tokens += count::text(&summary::flat_text(&entries, 1.0));
-            if tokens > most && chunk.to > chunk.from {
-                break;
-            }
-            chunk.to = unit.end;
-            chunk.visible += if unit.shown { unit.tokens } else { 0 };
-        }
-        chunk
-    }
-
-    /// Raw tokens of transcript text in one prompt: half of what the summarizer's window leaves.
-    fn chunk_tokens(&self, burst: &Burst) -> u32 {
-        // A burst after an overflow may think in larger windows than there are.
-        let own = self.window().map_or(burst.budget.window, |own| own.min(burst.budget.window));
-        let usable = self.sizes.budget(self.sizes.summary_window.unwrap_or(own)).usable;
-        let previous = self.decisions.summary.as_ref();
-        let previous = previous.map_or(0, |summary| count::text(&summary.text));
-        (usable.saturating_sub(previous) / 2).max(128)
-    }
-
-    fn ask(
-        &mut self,
-        burst: &mut Burst,
-        fold: Fold,
-        attempt: u32,
-        refused: Option<&Refusal>,
-    ) -> Effect {
-        let entries = summary::entries(&self.transcript, fold.from, fold.to);
-        let mut text = summary::flat_text(&entries, 1.0);
-        let most = self.chunk_tokens(burst);
-        // A unit that is too large alone is bounded harder, never cut off unread.
-        let mut scale = 1.0;
-        while count::text(&text) > most && scale > 0.001 {
-            scale /= 2.0;
-            text = summary::flat_text(&entries, scale);
-        }
-        if count::text(&text) > most {
-            text.truncate(boundary(&text, most as usize * 2));
-        }
-        let prompt = summary::prompt(&Request {
-            previous: self.decisions.summary.as_ref().map(|summary| &*summary.text),
-            text: &text,
-            focus: burst.focus.as_deref(),
-            nonce: &self.nonce,
-            max_tokens: burst.budget.summary,
-            refused,
-        });
-        let id = self.effect_id();
-        burst.calls += 1;
-        burst.waiting.push((id, Waiting::Summary { fold, attempt }));
-        Effect::Summarize {
-            id,
-            system: summary::system_prompt(),
-            prompt,
-            max_tokens: burst.budget.summary,
-            from: fold.from,
-            to: fold.to,
-            attempt,
-        }
-    }
-
-    /// Takes a reply of the summarizer, or asks once more.
-    fn summarized(
-        &mut self,
-        burst: &mut Burst,
-        fold: Fold,
-        attempt: u32,
-        text: &str,
-    ) -> Option<Effect> {
-        let text = text.trim();
-        let replaced = fold.visible + self.head.saturating_sub(WRAPPER);
-        let checked = summary::check(text, burst.budget.summary, replaced, &self.nonce);
-        match checked {
-            Err(refusal) if attempt == 1 && burst.calls < self.sizes.max_calls => {
-                return Some(self.ask(burst, fold, 2, Some(&refusal)));
-            }
-            // Headings alone are not worth losing a good text for.
-            Err(refusal) if !matches!(refusal, Refusal::MissingSections(_)) => {
-                self.summarizer_failed(burst, refusal.code(), refusal.to_string());
-                return None;
-            }
-            Err(refusal) => {
-                let what = format!("the summary was taken although {refusal}");
-                self.notice("missing_sections", what);
-            }
-            Ok(()) => {}
-        }
-        let cap = burst.budget.summary + burst.budget.summary / 4;
-        if self.take_summary(burst, fold, text.to_owned(), Author::Host, cap) {
-            self.breaker = Default::default();
-        } else {
-            let what = "it does not make the view smaller".to_owned();
-            self.summarizer_failed(burst, "not_smaller", what);
-        }
-        None
-    }
-
-    fn summarizer_failed(&mut self, burst: &mut Burst, code: &'static str, message: String) {
-        burst.failures.push(Failure { effect: "summarize", code, message });
-        burst.local_only = true;
-        self.breaker.failures = self.breaker.failures.saturating_add(1);
-        self.breaker.turns = 0;
-    }
-
-    /// Commits a summary if the view gets smaller by it. `cap` bounds it with its appendix.
-    fn take_summary(
-        &mut self,
-        burst: &mut Burst,
-        fold: Fold,
-        mut text: String,
-        by: Author,
-        cap: u32,
-    ) -> bool {
-        let entries = summary::entries(&self.transcript, fold.from, fold.to);
-        let old = self.decisions.summary.as_ref();
-        let room = cap.saturating_sub(count::text(&text));
-        let previous = old.map(|summary| &*summary.text);
-        let lost = audit::audit(&entries, &text, previous, room as usize, &tokens_of);
-        if !lost.appendix.is_empty() {
-            text.push_str("\n\n");
-            text.push_str(&lost.appendix);
-        }
-        // Earlier spans are part of the name, so that it stands for all covered messages.
-        let mut span = old.map(|summary| summary.reference.to_string()).unwrap_or_default();
-        span.push_str(&summary::full_text(&entries));
-        let body = fold.to - self.transcript.lead;
-        let tokens = count::text(&text);
-        let summary = Summary {
-            covered: body,
-            chain: self.transcript.chain_at(body).unwrap_or_default(),
-            reference: Ref::of(&span),
-            by,
-            version: old.map_or(0, |summary| summary.version) + 1,
-            text,
-        };
-        let before = (self.visible, self.decisions.clone());
-        let report = SummaryReport {
-            text: summary.text.clone(),
-            covered: fold.to,
-            by,
-            tokens: self.scaled(tokens),
-            audit: Audit { found: lost.found, kept: lost.kept, appended: lost.appended },
-        };
-        self.decisions.cover(summary);
-        self.forget_hidden();
-        self.recount();
-        burst.dirty = false;
-        if self.visible >= before.0 {
-            self.decisions = before.1;
-            self.recount();
-            return false;
-        }
-        burst.took(StageName::Summarize);
-        burst.decisions.push(Decided {
-            stage: StageName::Summarize.as_str(),
-            kind: "covered",
-            index: fold.from,
-            part: 0,
-            to: Some(fold.to),
-            reference: self.decisions.summary.as_ref().map(|s| s.reference.to_string()),
-            tokens_saved: self.scaled(before.0 - self.visible),
-        });
-        burst.summary = Some(report);
-        true
     }
 
     /// First message of the protected tail: the newest units that fit its size, and whatever the
@@ -553,27 +343,22 @@ impl Engine {
         let lead = self.transcript.lead;
         let mut from = self.transcript.len();
         let mut sum = 0u32;
-        let mut start = None;
+        let mut full = false;
+        let mut has_user = false;
         for unit in units.iter().rev().take_while(|unit| unit.start >= lead) {
             sum = sum.saturating_add(unit.tokens);
-            if start.is_none() {
-                // The newest unit is in whatever its size.
-                if sum > size && from < self.transcript.len() {
-                    start = Some(from);
-                } else {
-                    from = unit.start;
-                }
+            // The newest unit is in whatever its size.
+            full |= sum > size && from < self.transcript.len();
+            if full && (has_user || sum > size.saturating_mul(2)) {
+                break;
             }
-            let user = self
+            has_user |= self
                 .transcript
                 .unit_messages(unit)
                 .iter()
                 .any(|message| message.role == crate::transcript::Role::User);
-            if user || sum > size.saturating_mul(2) {
-                if user && sum <= size.saturating_mul(2) {
-                    from = from.min(unit.start);
-                }
-                break;
+            if !full || has_user {
+                from = unit.start;
             }
         }
         from.min(self.transcript.unanswered_from()).max(lead)
@@ -684,19 +469,12 @@ impl Engine {
 }
 
 impl Burst {
-    fn took(&mut self, stage: StageName) {
+    pub(super) fn took(&mut self, stage: StageName) {
         if self.stages.last() != Some(&stage.as_str()) {
             self.stages.push(stage.as_str());
         }
     }
 }
-
-fn tokens_of(text: &str) -> usize {
-    count::text(text) as usize
-}
-
-/// Plans after which a summarizer that failed too often is tried again.
-const BREAKER_TURNS: u32 = 10;
 
 /// Bursts in a row that free less than a fiftieth of usable before planning rests.
 const MAX_LOW_SAVINGS: u32 = 3;

@@ -12,14 +12,20 @@ pub(crate) struct Fold {
     pub to: u32,
     /// Tokens that the span takes in the view now.
     pub visible: u32,
+    /// The running summary has outgrown a window that shrank: fold everything again from the
+    /// first message, without it.
+    pub afresh: bool,
 }
 
 /// Chooses the span. `head` is the size of the running summary in the view now, `cap` the most a
 /// new one may take, `least` the tokens that a fold must free; all raw estimates.
 pub(crate) fn plan(situation: &Situation<'_>, head: u32, cap: u32, least: u32) -> Option<Fold> {
     let transcript = situation.view.transcript;
-    let from = transcript.lead + situation.view.decisions.covered();
-    let mut fold = Fold { from, to: from, visible: 0 };
+    let covered = transcript.lead + situation.view.decisions.covered();
+    let afresh = head > cap + cap / 2 + WRAPPER;
+    let from = if afresh { transcript.lead } else { covered };
+    let before = if afresh { 0 } else { head };
+    let mut fold = Fold { from, to: from, visible: 0, afresh };
     let mut all = 0;
     for unit in situation.body_units().filter(|unit| unit.start >= from) {
         if unit.end > situation.tail {
@@ -30,13 +36,14 @@ pub(crate) fn plan(situation: &Situation<'_>, head: u32, cap: u32, least: u32) -
         if situation.view.shows(unit) && !transcript.unit_messages(unit).iter().any(|m| m.pinned) {
             fold.visible += unit.tokens;
         }
-        let after = situation.tokens.saturating_sub(fold.visible + head) + grown(head, all, cap);
-        if after <= situation.target {
+        let after = situation.tokens.saturating_sub(fold.visible + head) + grown(before, all, cap);
+        if after <= situation.target && fold.to >= covered {
             break;
         }
     }
-    let growth = grown(head, all, cap).saturating_sub(head);
-    (fold.to > from && fold.visible > growth.saturating_add(least)).then_some(fold)
+    let grown = grown(before, all, cap);
+    let saved = (fold.visible + head).saturating_sub(grown);
+    (fold.to > from && fold.to >= covered && saved > least).then_some(fold)
 }
 
 /// Expected size of the summary after a fold of so many tokens.
