@@ -6,7 +6,7 @@ use common::build::*;
 use common::host::{self, Host, Mood, good_summary};
 use common::openai_chat;
 use serde_json::Value;
-use tidemark::{Effect, Engine, Item, Outcome, PlanRequest, Reason, Reply, Step};
+use tidemark::{Effect, Engine, Item, Outcome, Overflow, PlanRequest, Reason, Reply, Step};
 
 /// The host's summarizer writes `noted`.
 const WITH_SUMMARIZER: &str = "\"summarizer\":true";
@@ -726,20 +726,43 @@ fn p55_an_abandoned_burst_keeps_what_it_had_committed() {
 fn p55_a_burst_abandoned_between_two_puts_leaves_view_and_estimate_in_step() {
     let all = pairs(6, 1_200);
     let json = options(8_000, r#""store":true,"stages":["offload"]"#);
-    let mut host = Host::new(&json);
-    host.ingest(&all);
-    let first = host.engine.render(u32::MAX, 0, 0);
-    let step = host.engine.plan(PlanRequest::default()).unwrap();
-    let Step::Effects { effects } = step else { panic!("{step:?}") };
-    assert!(effects.len() > 1);
-    host.engine.resolve(effects[0].id(), Reply::Done).unwrap();
-    host.engine.cancel();
-    let mut again = Host::restore(&json, &host.engine.checkpoint());
-    again.ingest(&all);
-    assert_eq!(again.engine.render_json(), host.engine.render_json());
-    assert_eq!(again.engine.estimate(), host.engine.estimate());
-    let render = host.engine.render(first.epoch, first.unit, first.items_before);
-    assert_eq!(render.keep, first.items_before, "a stage is taken whole or not at all");
+    let edited = result("c5", "another end");
+    let last = all.len() - 1;
+    let cancel = |host: &mut Host| host.engine.cancel();
+    let replan = |host: &mut Host| {
+        let tight = PlanRequest { overflow: rate_limit(), ..PlanRequest::default() };
+        assert_eq!(host.plan(tight).reason, Reason::RateLimit);
+    };
+    let rewrite = |host: &mut Host| {
+        host.engine.ingest(1, &format!("[{}]", all[1..last].join(",")), &[]).unwrap();
+        host.engine.ingest(last, &format!("[{edited}]"), &[]).unwrap();
+        host.engine.cancel();
+    };
+    for abandon in [&cancel as &dyn Fn(&mut Host), &replan, &rewrite] {
+        let mut host = Host::new(&json);
+        host.ingest(&all);
+        let first = host.engine.render(u32::MAX, 0, 0);
+        let step = host.engine.plan(PlanRequest::default()).unwrap();
+        let Step::Effects { effects } = step else { panic!("{step:?}") };
+        assert!(effects.len() > 1);
+        host.engine.resolve(effects[0].id(), Reply::Done).unwrap();
+        abandon(&mut host);
+        let mut now = all.clone();
+        if !shown(&host).contains(&all[last]) {
+            now[last] = edited.clone();
+        }
+        let mut again = Host::restore(&json, &host.engine.checkpoint());
+        again.ingest(&now);
+        assert_eq!(again.engine.render_json(), host.engine.render_json());
+        assert_eq!(again.engine.estimate(), host.engine.estimate());
+        let render = host.engine.render(first.epoch, first.unit, first.items_before);
+        assert_eq!(render.keep, first.items_before, "a stage is taken whole or not at all");
+        assert_eq!(host.engine.resolve(effects[1].id(), Reply::Done).unwrap(), Step::Idle);
+    }
+}
+
+fn rate_limit() -> Option<Overflow> {
+    Some(Overflow { status: Some(429), body: "rate limit reached".to_owned() })
 }
 
 #[test]
