@@ -140,7 +140,7 @@ fn p07_oldest_user_messages_fold_and_the_tail_stays() {
 
 #[test]
 fn p08_tokens_count_and_not_messages() {
-    let mut one = vec![user(&long("old", 8_000))];
+    let mut one = vec![user(&long("old", 9_000))];
     one.extend(chat(3, 5).into_iter().skip(1));
     let mut host = Host::new(&options(10_000, ""));
     assert!(host.turn(&one).compacted);
@@ -267,7 +267,7 @@ fn p18_a_ratio_learned_small_does_not_blow_up_on_a_large_view() {
     host.engine.set_tools(&tools(27_500)).unwrap();
     let outcome = host.turn(&chat(3, 300));
     let mut all = chat(3, 300);
-    all.extend((3..50).map(|at| said(at, 1_960)));
+    all.extend((3..50).map(|at| said(at, 1_980)));
     host.ingest(&all);
     let outcome = host.plan(used(outcome.tokens_after / 20 * 21));
     let estimate = host.engine.estimate();
