@@ -58,6 +58,8 @@ pub(crate) struct Part {
     pub name: Box<str>,
     /// Estimated tokens of the value as it stands.
     pub tokens: u32,
+    /// Those of them that stay when the content is replaced: a call's name, id and punctuation.
+    pub framing: u32,
     /// The value holds images or files beside its text.
     pub media: bool,
     /// A string of the value holds a lone surrogate, which no provider accepts.
@@ -92,6 +94,17 @@ pub(crate) struct Message {
 }
 
 impl Part {
+    /// Adds tokens that stay whatever becomes of the content.
+    pub(crate) fn frame(&mut self, tokens: u32) {
+        self.tokens += tokens;
+        self.framing += tokens;
+    }
+
+    /// Estimated tokens of the content alone.
+    pub(crate) fn content_tokens(&self) -> u32 {
+        self.tokens.saturating_sub(self.framing)
+    }
+
     pub(crate) fn is_null(&self, message: &Message) -> bool {
         &message.raw[self.start as usize..self.end as usize] == "null"
     }

@@ -204,7 +204,7 @@ impl View<'_> {
             let decision = place.and_then(|place| self.decisions.parts.get(place));
             let text = if let Some(decision) = decision {
                 let text = self.replacement(message, part, decision);
-                tokens = (tokens + count::text(&text)).saturating_sub(content_tokens(part));
+                tokens = (tokens + count::text(&text)).saturating_sub(part.content_tokens());
                 text
             } else if part.malformed {
                 out.repair("lone_surrogate", index, None, "replaced by U+FFFD");
@@ -362,17 +362,6 @@ impl View<'_> {
         }
         out.push(']');
         out
-    }
-}
-
-/// Tokens of a part's content alone: a call's name, id and framing stay.
-fn content_tokens(part: &Part) -> u32 {
-    match part.kind {
-        PartKind::Call => {
-            let framing = count::text(&part.name) + count::text(&part.id) + 6;
-            part.tokens.saturating_sub(framing)
-        }
-        _ => part.tokens,
     }
 }
 

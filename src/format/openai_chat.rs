@@ -157,6 +157,7 @@ impl Draft {
             id: "".into(),
             name: "".into(),
             tokens,
+            framing: 0,
             media: false,
             malformed: false,
             link: None,
@@ -267,7 +268,7 @@ impl Draft {
         if let Some(id) = call.get("id").filter(|id| !id.is_null()) {
             let id = text(Some(id)).map_err(|fault| fault.within("id"))?;
             if let Some(part) = self.parts.last_mut() {
-                part.tokens += count::text(&id);
+                part.frame(count::text(&id));
                 part.id = (&*id).into();
             }
         }
@@ -278,7 +279,7 @@ impl Draft {
         let name = text(body.get("name")).map_err(|fault| fault.within("name"))?;
         // Some hosts leave the arguments of a parameterless call away; the call itself stands in.
         let part = self.add(PartKind::Call, path, body.get(key).unwrap_or(body));
-        part.tokens += count::text(&name) + CALL_FRAMING;
+        part.frame(count::text(&name) + CALL_FRAMING);
         part.name = (&*name).into();
         Ok(())
     }

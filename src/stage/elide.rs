@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::offload::preview_bytes;
-use super::{Proposal, Situation, part_content_tokens};
+use super::{Proposal, Situation};
 use crate::decision::{Action, Place};
 use crate::transcript::{Message, Part, PartKind, Role};
 
@@ -53,7 +53,7 @@ fn parts<'a>(situation: &Situation<'a>, wanted: impl Fn(&Part) -> bool) -> Vec<S
                     Some(old) => {
                         crate::count::text(&situation.view.replacement(message, part, old))
                     }
-                    None => part_content_tokens(part),
+                    None => part.content_tokens(),
                 };
                 found.push((tokens, place, message, part));
             }

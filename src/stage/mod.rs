@@ -244,7 +244,7 @@ impl<'a> Situation<'a> {
         let decision = Decision { action, reference, chars, anchor };
         let now = match old {
             Some(old) => count::text(&self.view.replacement(message, part, old)),
-            None => part_content_tokens(part),
+            None => part.content_tokens(),
         };
         let then = count::text(&self.view.replacement(message, part, &decision));
         let saved = now.checked_sub(then).filter(|saved| *saved > 0)?;
@@ -270,17 +270,6 @@ impl<'a> Situation<'a> {
         self.view.transcript.units.iter().filter(move |unit| unit.start >= lead)
     }
 }
-
-fn part_content_tokens(part: &Part) -> u32 {
-    match part.kind {
-        PartKind::Call => part
-            .tokens
-            .saturating_sub(count::text(&part.name) + count::text(&part.id) + CALL_FRAMING),
-        _ => part.tokens,
-    }
-}
-
-const CALL_FRAMING: u32 = 6;
 
 /// Decisions of one run of a stage that needs nothing from the host.
 pub(crate) enum Plan {
