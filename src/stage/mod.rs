@@ -18,7 +18,7 @@ use crate::decision::{Action, Decision, Place, Ref};
 use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
 use crate::options::{invalid, whole};
-use crate::transcript::{Message, Part, PartKind, Unit};
+use crate::transcript::{Message, Part, Unit};
 use crate::view::View;
 
 /// Names of the stages.
