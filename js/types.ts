@@ -77,7 +77,7 @@ export interface EngineOptions {
 export interface SummaryOptions {
   /** Cap of a summary. @default min(4096, usable / 8), at least 64 */
   maxTokens?: number;
-  /** Context window of the summarizer. @default the session's */
+  /** Context window of the summarizer, 1000 at least. @default the session's */
   window?: number;
   /** Most summarizer calls in one burst; then the local summarizer takes over. @default 8 */
   maxCalls?: number;

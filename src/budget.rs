@@ -78,7 +78,7 @@ impl Sizes {
             tail: mark("tail", options.tail, 0.20)?,
             image_tokens: whole("options.imageTokens", options.image_tokens, 0)?.unwrap_or(1600),
             summary_max: whole("options.summary.maxTokens", summary.max_tokens, 16)?,
-            summary_window: whole("options.summary.window", summary.window, 256)?,
+            summary_window: whole("options.summary.window", summary.window, 1000)?,
             max_calls: whole("options.summary.maxCalls", summary.max_calls, 0)?.unwrap_or(8),
             max_failures: whole("options.summary.maxFailures", summary.max_failures, 1)?
                 .unwrap_or(3),

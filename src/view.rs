@@ -282,9 +282,9 @@ impl View<'_> {
             if let Some(tool) = self.recall {
                 let reference = summary.reference;
                 text.push_str(&format!(
-                    " {tool}(ref=\"{reference}\") pages through the original {} messages, and \
+                    " {tool}(ref=\"{reference}\") pages through {}, and \
                      {tool}(pattern=\"…\") searches them.",
-                    summary.covered
+                    counted(summary.covered, "original message")
                 ));
             }
             text.push_str("\n\n");
@@ -304,8 +304,8 @@ impl View<'_> {
                 None => String::new(),
             };
             text.push_str(&format!(
-                "[{count} earlier messages were left out of this conversation for lack of \
-                 room{pointer}]"
+                "[{} left out of this conversation for lack of room{pointer}]",
+                counted(count, "earlier message")
             ));
         }
         Some(text)
@@ -404,6 +404,12 @@ pub(crate) fn boundary(text: &str, at: usize) -> usize {
         at -= last.len_utf8();
     }
     at
+}
+
+/// `1 message`, `2 messages`.
+fn counted(count: u32, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", thousands(count))
 }
 
 /// Decimal digits with thousands separators.

@@ -442,7 +442,7 @@ fn s30_s48_a_failure_keeps_what_was_folded_before_it() {
 fn s31_a_chunk_ends_between_units_only() {
     let mut all = pairs(8, 90);
     all.push(assistant("done"));
-    for window in (900..1_500).step_by(37) {
+    for window in (1_000..1_600).step_by(37) {
         let summary = format!("\"window\":{window},\"maxTokens\":100,\"maxCalls\":100");
         let mut host = Host::new(&folding(100_000, &summary));
         host.ingest(&all);
@@ -527,6 +527,19 @@ fn s37_a_blank_summary_is_refused() {
     assert_eq!((host.prompts.len(), outcome.failures.len()), (2, 1));
     assert_eq!(outcome.failures[0].code, "blank");
     assert!(outcome.compacted, "the local summarizer stands in");
+}
+
+#[test]
+fn s37_a_summary_that_makes_the_view_no_smaller_is_refused() {
+    // Smaller than the span, but not with the label around it.
+    let all = chat(5, 100);
+    let mut host = Host::new(&folding(100_000, ""));
+    host.ingest(&all);
+    let wordy = good_summary(&"word ".repeat(53));
+    assert!(size(&[user(&wordy)]) < size(&all[..4]));
+    let (_, outcome) = folds(&mut host, forced(), |_| text(&*wordy));
+    assert_eq!(outcome.failures[0].code, "not_smaller");
+    assert!(outcome.tokens_after <= outcome.tokens_before && !shown(&host)[0].contains(&wordy));
 }
 
 #[test]

@@ -189,6 +189,16 @@ fn r12_r13_r26_the_newest_user_message_is_pulled_in_for_twice_the_tail() {
 }
 
 #[test]
+fn r12_what_the_model_has_not_answered_is_in_the_tail_whatever_its_size() {
+    let (all, _) = entries(8);
+    let inputs = [user(&long("i1", 50)), user(&long("i2", 50)), user(&long("i3", 50))];
+    assert_eq!(kept(&[&all[..], &inputs].concat(), 2, 1), 3);
+    let waiting = [calls(&["a", "b"], "x"), result("a", &long("r", 50)), user("wait")];
+    let all = [&all[..], &waiting].concat();
+    assert_eq!(verbatim(&burst(&only(DROP, ""), &all).0, &all), [9, 10, 11], "b may still come");
+}
+
+#[test]
 fn r14_a_tail_never_begins_on_a_result() {
     let (mut all, one) = entries(8);
     all.extend(pair("c", &long("r", 25)));

@@ -417,7 +417,7 @@ impl Engine {
         let low = saved < burst.budget.usable / 50;
         self.low_savings = if low { self.low_savings + 1 } else { 0 };
         let rests = !compacted || self.low_savings >= MAX_LOW_SAVINGS;
-        self.rest_until = rests.then(|| tokens.saturating_add(burst.budget.usable / 50));
+        self.rest_until = rests.then(|| tokens.saturating_add(burst.budget.trigger / 50));
         if !fits {
             let usable = burst.budget.usable;
             let what = format!(
