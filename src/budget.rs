@@ -13,13 +13,17 @@ pub(crate) enum Mark {
 }
 
 impl Mark {
-    pub(crate) fn read(place: &str, value: f64) -> Result<Mark, Error> {
+    /// Reads a mark; `least` is the smallest number of tokens that is no mistake.
+    pub(crate) fn read(place: &str, value: f64, least: u32) -> Result<Mark, Error> {
         if value > 0.0 && value <= 1.0 {
             Ok(Mark::Share(value))
         } else {
-            match whole(place, Some(value), 1) {
+            match whole(place, Some(value), least) {
                 Ok(Some(tokens)) => Ok(Mark::Tokens(tokens)),
-                _ => Err(invalid(place, "a share in (0, 1] or whole tokens above 1")),
+                _ => {
+                    let share = "a share in (0, 1], such as 0.85, or whole tokens from ";
+                    Err(invalid(place, &[share, &least.to_string(), " up"].concat()))
+                }
             }
         }
     }
@@ -52,11 +56,12 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     pub(crate) fn read(options: &Options) -> Result<Sizes, Error> {
-        let mark = |name: &str, value: Option<f64>, default: f64| {
-            Mark::read(&format!("options.{name}"), value.unwrap_or(default))
+        let mark = |name: &str, value: Option<f64>, default: f64, least: u32| {
+            Mark::read(&["options.", name].concat(), value.unwrap_or(default), least)
         };
-        let compact_at = mark("compactAt", options.compact_at, 0.85)?;
-        let compact_to = mark("compactTo", options.compact_to, default_target(compact_at))?;
+        let compact_at = mark("compactAt", options.compact_at, 0.85, NO_PERCENT)?;
+        let compact_to =
+            mark("compactTo", options.compact_to, default_target(compact_at), NO_PERCENT)?;
         let crossed = match (compact_at, compact_to) {
             (Mark::Share(at), Mark::Share(to)) => to >= at,
             (Mark::Tokens(at), Mark::Tokens(to)) => to >= at,
@@ -75,7 +80,7 @@ impl Sizes {
             reserve: whole("options.reserve", options.reserve, 0)?,
             compact_at,
             compact_to,
-            tail: mark("tail", options.tail, 0.20)?,
+            tail: mark("tail", options.tail, 0.20, 2)?,
             image_tokens: whole("options.imageTokens", options.image_tokens, 0)?.unwrap_or(1600),
             summary_max: whole("options.summary.maxTokens", summary.max_tokens, 16)?,
             summary_window: whole("options.summary.window", summary.window, 1000)?,
@@ -104,6 +109,9 @@ impl Sizes {
         }
     }
 }
+
+/// Watermarks below are meant as percentages: 85 for 0.85.
+const NO_PERCENT: u32 = 101;
 
 /// The default target, kept under an unusually low `compactAt`.
 fn default_target(compact_at: Mark) -> f64 {

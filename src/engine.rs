@@ -52,6 +52,8 @@ pub struct Engine {
     pub(crate) decisions: Decisions,
     /// Raw tokens of the tool schemas.
     tools: u32,
+    /// Raw tokens of the recall tool's own schema; none where the host's tools hold it already.
+    recall_schema: u32,
     /// Raw tokens of the view, tools left out.
     visible: u32,
     /// Raw tokens of the message that stands for what is hidden.
@@ -120,7 +122,7 @@ impl Engine {
             u64::from_le_bytes(bytes)
         };
         let key = (half(0), half(8));
-        Ok(Engine {
+        let mut engine = Engine {
             reading: Reading { key, image_tokens: sizes.image_tokens },
             sizes,
             stages,
@@ -132,6 +134,7 @@ impl Engine {
             transcript: Transcript::new(key),
             decisions: Decisions::default(),
             tools: 0,
+            recall_schema: 0,
             visible: 0,
             head: 0,
             epoch: 0,
@@ -148,7 +151,9 @@ impl Engine {
             burst: None,
             next_effect: 0,
             unverified: false,
-        })
+        };
+        engine.set_tools("")?;
+        Ok(engine)
     }
 
     /// Messages ingested so far.
@@ -223,13 +228,25 @@ impl Engine {
     /// # Errors
     /// `invalid_json`.
     pub fn set_tools(&mut self, json: &str) -> Result<(), Error> {
-        if json.is_empty() {
-            self.tools = 0;
-            return Ok(());
+        let own = self.recall_name().map(|name| {
+            (name.to_owned(), self.format.tool(name, recall::DESCRIPTION, recall::PARAMETERS))
+        });
+        let mut tools = 0;
+        let mut offered = false;
+        if !json.is_empty() {
+            let parsed = parse(json, "tools", ErrorCode::InvalidJson)?;
+            for tool in parsed.root().items() {
+                tools += count::text(tool.raw()) + TOOL_FRAMING;
+                let body = tool.get("function").unwrap_or(tool);
+                let name = body.get("name").and_then(|name| name.string());
+                offered |= own.as_ref().is_some_and(|(own, _)| name.as_deref() == Some(own));
+            }
         }
-        let parsed = parse(json, "tools", ErrorCode::InvalidJson)?;
-        let schemas = parsed.root().items().map(|tool| count::text(tool.raw()) + TOOL_FRAMING);
-        self.tools = schemas.sum();
+        self.tools = tools;
+        self.recall_schema = match own {
+            Some((_, schema)) if !offered => count::text(&schema) + TOOL_FRAMING,
+            _ => 0,
+        };
         Ok(())
     }
 
@@ -240,7 +257,7 @@ impl Engine {
         let tokens = self.tokens();
         Estimate {
             tokens,
-            tools: self.scaled(self.tools),
+            tools: self.scaled(self.schemas()),
             messages: self.transcript.len(),
             ratio,
             window: budget.map(|budget| budget.window),
@@ -285,10 +302,14 @@ impl Engine {
     /// Runs a recall call.
     ///
     /// # Errors
-    /// `invalid_recall` when neither a reference nor a pattern is given.
+    /// `invalid_recall` when neither a reference nor a pattern is given, `invalid_transcript` after
+    /// a restore that no transcript has followed yet.
     pub fn recall(&self, args: &RecallArgs) -> Result<RecallStep, Error> {
         let checked = args.checked()?;
         let most = self.page_chars();
+        if self.unverified && !(self.options.store && checked.reference.flatten().is_some()) {
+            return Err(no_transcript());
+        }
         let Some(reference) = checked.reference else {
             return Ok(RecallStep::Page { text: recall::search(&self.transcript, &checked, most) });
         };
@@ -318,6 +339,9 @@ impl Engine {
         let checked = args.checked()?;
         let wanted = checked.reference.flatten();
         let content = content.filter(|content| Some(Ref::of(content)) == wanted);
+        if content.is_none() && self.unverified {
+            return Err(no_transcript());
+        }
         Ok(match content {
             Some(content) => checked.answer("stored content", content, self.page_chars()),
             None => not_found(args),
@@ -354,9 +378,14 @@ impl Engine {
         (f64::from(raw) * self.ratio()) as u32
     }
 
+    /// Raw tokens of the tool schemas, the recall tool's own while it is offered.
+    fn schemas(&self) -> u32 {
+        self.tools + if self.decisions.any() { self.recall_schema } else { 0 }
+    }
+
     /// Raw tokens of the view, tools included.
     fn raw(&self) -> u32 {
-        self.visible.saturating_add(self.tools)
+        self.visible.saturating_add(self.schemas())
     }
 
     /// Calibrated tokens of the view, tools included.
@@ -407,7 +436,10 @@ impl Engine {
     }
 
     fn notice(&mut self, code: &'static str, message: impl Into<String>) {
-        self.notices.push(Notice { code, message: message.into() });
+        let notice = Notice { code, message: message.into() };
+        if !self.notices.contains(&notice) {
+            self.notices.push(notice);
+        }
     }
 
     /// Counts one unit again and keeps the sum of the view in step. Says whether it changed.
@@ -553,6 +585,11 @@ impl Engine {
         let part = message.parts.get(place.part as usize)?;
         Some(message.anchor(part, self.transcript.key))
     }
+}
+
+fn no_transcript() -> Error {
+    let what = "the checkpoint has not met its transcript: bring the whole transcript first";
+    Error::at(ErrorCode::InvalidTranscript, "messages", what)
 }
 
 fn not_found(args: &RecallArgs) -> String {

@@ -62,8 +62,8 @@ pub(crate) struct Part {
     pub framing: u32,
     /// The value holds images or files beside its text.
     pub media: bool,
-    /// A string of the value holds a lone surrogate, which no provider accepts.
-    pub malformed: bool,
+    /// What is wrong with the value, where a provider would refuse it.
+    pub flaw: Option<Flaw>,
     /// Of a call: the message that answers it. Of a result: the call it answers.
     pub link: Option<Link>,
 }
@@ -93,6 +93,21 @@ pub(crate) struct Message {
     pub chain: u64,
 }
 
+/// A value that no provider accepts as it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// A string holds half of a surrogate pair.
+    LoneSurrogate,
+    /// A tool result is null.
+    NullResult,
+    /// A list of calls is empty.
+    NoCalls,
+    /// The arguments of a call are an object instead of its JSON text.
+    ObjectArguments,
+    /// A call has no arguments.
+    NoArguments,
+}
+
 impl Part {
     /// Adds tokens that stay whatever becomes of the content.
     pub(crate) fn frame(&mut self, tokens: u32) {
@@ -103,10 +118,6 @@ impl Part {
     /// Estimated tokens of the content alone.
     pub(crate) fn content_tokens(&self) -> u32 {
         self.tokens.saturating_sub(self.framing)
-    }
-
-    pub(crate) fn is_null(&self, message: &Message) -> bool {
-        &message.raw[self.start as usize..self.end as usize] == "null"
     }
 }
 

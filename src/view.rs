@@ -8,14 +8,14 @@ use crate::count;
 use crate::decision::{Action, Decision, Decisions, Place};
 use crate::format::Format;
 use crate::json::{Json, Value, write_string};
-use crate::transcript::{Message, Part, PartKind, Role, Step, Transcript, Unit};
+use crate::transcript::{Flaw, Message, Part, PartKind, Role, Step, Transcript, Unit};
 
 /// One value of a message replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edit {
     /// Where it stands inside the message.
     pub path: Vec<Step>,
-    /// What stands there now, as JSON.
+    /// What stands there now, as JSON; empty where the member is left out.
     pub json: String,
 }
 
@@ -71,8 +71,8 @@ impl Item {
 /// Something malformed in the transcript that the view mends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Repair {
-    /// `orphan_result`, `unanswered_call`, `duplicate_id`, `empty_message`, `lone_surrogate`,
-    /// `null_result` or `misplaced_result`.
+    /// `orphan_result`, `unanswered_call`, `misplaced_result`, `duplicate_id`, `empty_message`,
+    /// `empty_calls`, `lone_surrogate`, `null_result`, `object_arguments` or `no_arguments`.
     pub kind: &'static str,
     /// Message of the transcript.
     pub index: u32,
@@ -206,15 +206,19 @@ impl View<'_> {
                 let text = self.replacement(message, part, decision);
                 tokens = (tokens + count::text(&text)).saturating_sub(part.content_tokens());
                 text
-            } else if part.malformed {
-                out.repair("lone_surrogate", index, None, "replaced by U+FFFD");
-                if part.kind == PartKind::Result && part.media {
-                    continue;
+            } else if let Some(flaw) = part.flaw {
+                let (kind, detail) = mending(flaw);
+                out.repair(kind, index, Some(&part.id), detail);
+                match flaw {
+                    Flaw::LoneSurrogate if part.media => continue,
+                    Flaw::LoneSurrogate | Flaw::ObjectArguments => message.text(part).into_owned(),
+                    Flaw::NullResult => String::new(),
+                    Flaw::NoArguments => "{}".to_owned(),
+                    Flaw::NoCalls => {
+                        edits.push(Edit { path: part.path.to_vec(), json: String::new() });
+                        continue;
+                    }
                 }
-                message.text(part).into_owned()
-            } else if part.kind == PartKind::Result && part.is_null(message) {
-                out.repair("null_result", index, Some(&part.id), "an empty string");
-                String::new()
             } else {
                 continue;
             };
@@ -365,6 +369,17 @@ impl View<'_> {
     }
 }
 
+/// Name of the repair of a flaw, and what the view shows instead.
+fn mending(flaw: Flaw) -> (&'static str, &'static str) {
+    match flaw {
+        Flaw::LoneSurrogate => ("lone_surrogate", "replaced by U+FFFD"),
+        Flaw::NullResult => ("null_result", "an empty string"),
+        Flaw::NoCalls => ("empty_calls", "left out"),
+        Flaw::ObjectArguments => ("object_arguments", "their JSON as a string"),
+        Flaw::NoArguments => ("no_arguments", "an empty object"),
+    }
+}
+
 /// Calls of a message whose id an earlier call of the same message has: part index to new id.
 fn renamed_ids(message: &Message) -> Vec<(u32, String)> {
     let ids: BinaryHeap<(&str, u32)> =
@@ -437,7 +452,10 @@ fn splice(raw: &str, edits: &[Edit]) -> String {
     let places: BinaryHeap<_> = edits
         .iter()
         .filter_map(|edit| {
-            let span = find(json.root(), &edit.path)?.span();
+            let mut span = find(json.root(), &edit.path)?.span();
+            if edit.json.is_empty() {
+                span = member(raw, span.start, span.end);
+            }
             Some((span.start, span.end, &edit.json))
         })
         .collect();
@@ -450,13 +468,29 @@ fn splice(raw: &str, edits: &[Edit]) -> String {
     }
     out.push_str(&raw[from..]);
     for edit in edits.iter().filter(|edit| find(json.root(), &edit.path).is_none()) {
-        // Only a missing member of the message itself is ever set.
-        if let ([Step::Key(key)], Some(end)) = (&edit.path[..], out.rfind('}')) {
-            let comma = if json.root().members().next().is_some() { "," } else { "" };
-            out.insert_str(end, &format!("{comma}\"{key}\":{}", edit.json));
-        }
+        // Only a missing member is ever set: `content` of a message, `arguments` of a call.
+        let Some((Step::Key(key), holder)) = edit.path.split_last() else { continue };
+        let Ok(edited) = Json::parse(&out) else { continue };
+        let Some(holder) = find(edited.root(), holder) else { continue };
+        let comma = if holder.members().next().is_some() { "," } else { "" };
+        let member = format!("{comma}\"{key}\":{}", edit.json);
+        let end = holder.span().end - 1;
+        out.insert_str(end, &member);
     }
     out
+}
+
+/// The span of a whole member, with its name and one comma, around the span of its value.
+fn member(raw: &str, start: usize, end: usize) -> std::ops::Range<usize> {
+    let name_end = raw[..start].trim_end().trim_end_matches(':').trim_end().len();
+    // Names of members that are left out hold no quote.
+    let name = raw[..name_end.saturating_sub(1)].rfind('"').unwrap_or(start);
+    let rest = raw[end..].trim_start();
+    match (rest.starts_with(','), raw[..name].trim_end().strip_suffix(',')) {
+        (true, _) => name..raw.len() - rest.len() + 1,
+        (false, Some(before)) => before.len()..end,
+        (false, None) => name..end,
+    }
 }
 
 fn find<'j>(root: Value<'j>, path: &[Step]) -> Option<Value<'j>> {

@@ -643,7 +643,8 @@ fn p49_decisions_without_their_message_are_let_go_and_doubled_ids_keep_theirs() 
 #[test]
 fn p50_the_outcome_counts_what_it_did() {
     let all = pairs(20, 400);
-    let mut host = Host::new(&options(10_000, ""));
+    // Without the recall tool, whose schema would count from the first decision on.
+    let mut host = Host::new(&options(10_000, "\"recall\":false"));
     host.ingest(&all);
     let full = host.engine.estimate().full.unwrap();
     let outcome = host.plan(PlanRequest::default());
@@ -691,7 +692,7 @@ fn p53_every_view_of_a_growing_transcript_is_valid() {
 
 #[test]
 fn p54_watermarks_in_tokens() {
-    let marks = r#""compactAt":900,"compactTo":400,"tail":100"#;
+    let marks = r#""compactAt":900,"compactTo":400,"tail":100,"recall":false"#;
     let mut host = Host::new(&options(100_000, marks));
     let few = chat(7, 85);
     assert!(size(&few) > 600 && size(&few) < 900);

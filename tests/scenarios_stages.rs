@@ -15,6 +15,11 @@ fn staged(window: u32, stages: &str) -> String {
     options(window, &format!("\"tail\":2,\"stages\":[{stages}]"))
 }
 
+/// The same without the recall tool, whose schema would count from the first decision on.
+fn unrecalled(window: u32, stages: &str) -> String {
+    options(window, &format!("\"recall\":false,\"tail\":2,\"stages\":[{stages}]"))
+}
+
 /// What a forced burst clears of `all`, by message.
 fn cleared(stage: &str, all: &[String]) -> Vec<u32> {
     let mut host = Host::new(&staged(100_000, stage));
@@ -47,7 +52,7 @@ fn s01_clear_keeps_the_newest_results() {
 #[test]
 fn s02_clear_stops_at_the_target() {
     let all = old_pairs(10, 228);
-    let mut host = Host::new(&staged(2_800, CLEAR));
+    let mut host = Host::new(&unrecalled(2_800, CLEAR));
     let outcome = host.turn(&all);
     assert!((2_600..2_800).contains(&outcome.tokens_before), "{}", outcome.tokens_before);
     assert_eq!(decided(&outcome, "cleared"), [2, 4, 6, 8, 10]);
@@ -140,7 +145,7 @@ fn s10_a_stage_with_a_low_watermark_works_ahead() {
     let all = old_pairs(10, 100);
     let mut host = Host::new(&staged(3_000, CLEAR));
     assert!(!host.turn(&all).compacted, "under compactAt");
-    let mut host = Host::new(&staged(3_000, r#"{"stage":"clear","keepLast":0,"at":0.3}"#));
+    let mut host = Host::new(&unrecalled(3_000, r#"{"stage":"clear","keepLast":0,"at":0.3}"#));
     let outcome = host.turn(&all);
     assert!(outcome.compacted && decided(&outcome, "cleared").len() < 10);
 }

@@ -252,7 +252,8 @@ impl Engine {
         let raw = |tokens: u32| (f64::from(tokens) / self.ratio()) as u32;
         Situation {
             view: self.view(),
-            tokens: self.raw(),
+            // Whatever is decided brings the recall tool along.
+            tokens: self.visible + self.tools + self.recall_schema,
             target: raw(goal),
             limit: raw(burst.budget.usable),
             tail: burst.tail,

@@ -43,9 +43,10 @@ impl PlanRequest {
             Some(value) => {
                 let error = Arguments::new(value, from.at("overflow"), code, &["status", "body"])?;
                 let status = error.count("status")?.map(u16::try_from);
+                let body = error.owned("body")?;
                 Some(Overflow {
                     status: status.and_then(Result::ok),
-                    body: error.owned("body")?.unwrap_or_default(),
+                    body: error.required("body", body)?,
                 })
             }
         };

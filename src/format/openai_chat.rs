@@ -6,7 +6,7 @@ use std::hash::Hasher;
 use super::{Fault, Format, Reading};
 use crate::count;
 use crate::json::{Kind, Value, write_string};
-use crate::transcript::{Message, Part, PartKind, Role, Step, hasher};
+use crate::transcript::{Flaw, Message, Part, PartKind, Role, Step, hasher};
 
 pub(super) struct OpenaiChat;
 
@@ -57,7 +57,9 @@ impl Format for OpenaiChat {
             if !draft.parts.iter().any(|part| part.kind == PartKind::Result) {
                 match value.get("content") {
                     Some(null) => {
-                        draft.add(PartKind::Result, &[Step::Key("content")], null).tokens = 0
+                        let part = draft.add(PartKind::Result, &[Step::Key("content")], null);
+                        part.tokens = 0;
+                        part.flaw = Some(Flaw::NullResult);
                     }
                     None => {
                         return Err(Fault::new("a string or an array of parts").within("content"));
@@ -135,7 +137,7 @@ impl Draft {
             }
         };
         let part = self.push(kind, path, value, count::text(&text), hash);
-        part.malformed = malformed;
+        part.flaw = malformed.then_some(Flaw::LoneSurrogate);
         part
     }
 
@@ -159,7 +161,7 @@ impl Draft {
             tokens,
             framing: 0,
             media: false,
-            malformed: false,
+            flaw: None,
             link: None,
         });
         let last = self.parts.len() - 1;
@@ -243,7 +245,7 @@ impl Draft {
         }
         let part = self.push(PartKind::Result, &[Step::Key("content")], value, tokens, 0);
         part.media = media;
-        part.malformed = malformed;
+        part.flaw = malformed.then_some(Flaw::LoneSurrogate);
         Ok(true)
     }
 
@@ -254,7 +256,12 @@ impl Draft {
         for (call, index) in value.items().zip(0u32..) {
             self.tool_call(call, index).map_err(|fault| fault.at(index))?;
         }
-        Ok(value.items().next().is_some())
+        let any = value.items().next().is_some();
+        if !any {
+            let part = self.push(PartKind::Opaque, &[Step::Key("tool_calls")], value, 0, 0);
+            part.flaw = Some(Flaw::NoCalls);
+        }
+        Ok(any)
     }
 
     fn tool_call(&mut self, call: Value<'_>, index: u32) -> Result<(), Fault> {
@@ -277,8 +284,15 @@ impl Draft {
 
     fn call(&mut self, body: Value<'_>, path: &[Step], key: &str) -> Result<(), Fault> {
         let name = text(body.get("name")).map_err(|fault| fault.within("name"))?;
-        // Some hosts leave the arguments of a parameterless call away; the call itself stands in.
-        let part = self.add(PartKind::Call, path, body.get(key).unwrap_or(body));
+        let arguments = body.get(key).filter(|arguments| !arguments.is_null());
+        let flaw = match arguments.map(|arguments| arguments.kind()) {
+            Some(Kind::String) => None,
+            Some(_) => Some(Flaw::ObjectArguments),
+            // Some hosts leave the arguments of a call without parameters away.
+            None => Some(Flaw::NoArguments),
+        };
+        let part = self.add(PartKind::Call, path, arguments.unwrap_or(body));
+        part.flaw = flaw.or(part.flaw);
         part.frame(count::text(&name) + CALL_FRAMING);
         part.name = (&*name).into();
         Ok(())

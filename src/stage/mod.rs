@@ -146,7 +146,7 @@ impl Stage {
             _ => (3, 50),
         };
         let at = match options.at {
-            Some(at) => Some(Mark::read(&place("at"), at)?),
+            Some(at) => Some(Mark::read(&place("at"), at, 2)?),
             None => None,
         };
         let preview = whole(&place("previewTokens"), options.preview_tokens, 0)?.unwrap_or(200);

@@ -46,13 +46,15 @@ pub fn problems(messages: &[Value]) -> Vec<String> {
                         problem("duplicate tool call id in one message");
                     }
                     let arguments = body.and_then(|body| body["arguments"].as_str());
-                    if call.get("function").is_some()
-                        && arguments.is_none_or(|text| {
-                            serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
-                        })
-                        && arguments.is_some_and(|text| text.contains("left_out"))
-                    {
-                        problem("our own edit left arguments that are not JSON");
+                    if call.get("function").is_some() && arguments.is_none() {
+                        problem("function.arguments must be a string");
+                    }
+                    // The API takes any string; but a cut of ours must leave JSON behind.
+                    if arguments.is_some_and(|text| {
+                        text.contains("left_out")
+                            && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
+                    }) {
+                        problem("arguments were cut to something that is not JSON");
                     }
                     waiting.push(id);
                 }

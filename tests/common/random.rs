@@ -22,6 +22,10 @@ pub enum Event {
     /// A user message between a call and its result.
     Interrupted(u8, String),
     NullResult(u8),
+    /// An empty list of calls, as some SDKs store it, between other members.
+    NoCalls(String),
+    /// Arguments as an object, or none at all.
+    OddArguments(u8, bool),
     ListResult(u8, String),
 }
 
@@ -53,6 +57,8 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0..4u8, text()).prop_map(|(id, text)| Event::Orphan(id, text)),
         1 => (0..4u8, text()).prop_map(|(id, text)| Event::Interrupted(id, text)),
         1 => (0..4u8).prop_map(Event::NullResult),
+        1 => text().prop_map(Event::NoCalls),
+        1 => (0..4u8, any::<bool>()).prop_map(|(id, some)| Event::OddArguments(id, some)),
         1 => (0..4u8, text()).prop_map(|(id, text)| Event::ListResult(id, text)),
     ]
 }
@@ -135,6 +141,26 @@ fn push(out: &mut Vec<String>, event: &Event) {
             let calls = [call(*id, "x")];
             out.push(json!({"role": "assistant", "content": "", "tool_calls": calls}).to_string());
             out.push(result(*id, json!(null)).to_string());
+        }
+        Event::NoCalls(text) => {
+            let text = word(out, text);
+            let content = json!(text).to_string();
+            let member = "\"tool_calls\" : [ ]";
+            out.push(match text.len() % 3 {
+                0 => format!("{{{member},\"role\":\"assistant\",\"content\":{content}}}"),
+                1 => format!("{{\"role\":\"assistant\", {member} , \"content\":{content}}}"),
+                _ => format!("{{\"role\":\"assistant\",\"content\":{content} , {member} }}"),
+            });
+        }
+        Event::OddArguments(id, some) => {
+            let mut call = call(*id, "x");
+            match some {
+                true => call["function"]["arguments"] = json!({"path": "x"}),
+                false => drop(call["function"].as_object_mut().map(|f| f.remove("arguments"))),
+            }
+            out.push(json!({"role": "assistant", "tool_calls": [call]}).to_string());
+            let word = word(out, "odd");
+            out.push(result(*id, json!(word)).to_string());
         }
         Event::ListResult(id, text) => {
             let calls = [call(*id, "x")];

@@ -1,0 +1,73 @@
+//! What the host's tools left malformed, and what the view shows instead.
+
+mod common;
+
+use common::host::Host;
+use common::openai_chat;
+use tidemark::{Engine, RecallArgs};
+
+/// The view of messages, checked, and the kinds of the repairs.
+fn mended(messages: &str) -> (String, Vec<&'static str>) {
+    let mut host = Host::new(r#"{"window":100000}"#);
+    host.engine.ingest(0, messages, &[]).unwrap();
+    let outcome = host.plan(Default::default());
+    assert_eq!(openai_chat::problems(&host.view()), Vec::<String>::new());
+    let kinds = outcome.repairs.iter().map(|repair| repair.kind).collect();
+    (host.engine.render_json(), kinds)
+}
+
+#[test]
+fn an_empty_list_of_calls_is_left_out_and_nothing_else() {
+    let user = r#"{"role":"user","content":"hi"}"#;
+    for (message, shown) in [
+        (
+            r#"{"role":"assistant","tool_calls":[],"content":"a"}"#,
+            r#"{"role":"assistant","content":"a"}"#,
+        ),
+        (
+            r#"{"tool_calls" : [ ] , "role":"assistant","content":"a"}"#,
+            r#"{ "role":"assistant","content":"a"}"#,
+        ),
+        (
+            r#"{"role":"assistant","content":"a, \"tool_calls\":", "tool_calls":[]}"#,
+            r#"{"role":"assistant","content":"a, \"tool_calls\":"}"#,
+        ),
+    ] {
+        let (view, kinds) = mended(&format!("[{user},{message}]"));
+        assert_eq!(view, format!("[{user},{shown}]"));
+        assert_eq!(kinds, ["empty_calls"]);
+    }
+}
+
+#[test]
+fn arguments_become_a_json_text() {
+    let calls = |arguments: &str| {
+        format!(
+            r#"[{{"role":"user","content":"hi"}},{{"role":"assistant","tool_calls":[{{"id":"c","type":"function","function":{{"name":"f"{arguments}}}}}]}},{{"role":"tool","tool_call_id":"c","content":"ok"}}]"#
+        )
+    };
+    let (view, kinds) = mended(&calls(r#","arguments":{"a": 1}"#));
+    assert_eq!(view, calls(r#","arguments":"{\"a\": 1}""#));
+    assert_eq!(kinds, ["object_arguments"]);
+    for none in ["", r#","arguments":null"#] {
+        let (view, kinds) = mended(&calls(none));
+        assert!(view.contains(r#""arguments":"{}""#), "{view}");
+        assert_eq!(kinds, ["no_arguments"]);
+    }
+}
+
+#[test]
+fn before_the_transcript_is_back_recall_says_so() {
+    let mut host = Host::new(r#"{"window":4000}"#);
+    let text = "word ".repeat(300);
+    let messages: Vec<String> =
+        (0..30).map(|at| format!(r#"{{"role":"user","content":"{at} {text}"}}"#)).collect();
+    assert!(host.turn(&messages).compacted);
+    let options = common::host::options(r#"{"window":4000}"#);
+    let mut engine = Engine::restore(options, &host.engine.checkpoint()).unwrap();
+    let args = RecallArgs { pattern: Some("word".to_owned()), ..RecallArgs::default() };
+    let error = engine.recall(&args).unwrap_err();
+    assert_eq!((error.code().as_str(), error.path()), ("invalid_transcript", "messages"));
+    engine.ingest(0, &format!("[{}]", messages.join(",")), &[]).unwrap();
+    assert!(engine.recall(&args).is_ok());
+}
