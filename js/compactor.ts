@@ -1,12 +1,13 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { drive, type Host, type Summarizer, untilAborted } from './driver.js';
-import { TidemarkError } from './errors.js';
+import { alsoKnown, requireObject, TidemarkError } from './errors.js';
 import { Session, type SessionOptions } from './session.js';
 import type {
   ChatMessage,
   Effect,
   Estimate,
   Notice,
+  OpenAIChatTool,
   Outcome,
   PlanRequest,
   RecallArgs,
@@ -35,13 +36,16 @@ export type UsageReport =
   | { prompt_tokens: number }
   | {
       input_tokens: number;
-      cache_read_input_tokens?: number | null;
-      cache_creation_input_tokens?: number | null;
+      cache_read_input_tokens?: number | null | undefined;
+      cache_creation_input_tokens?: number | null | undefined;
     };
 
 /** What goes with one call of `compact`. */
 export interface CompactRequest {
-  /** Tool schemas that go with the request; they count. The same array is not read again. */
+  /**
+   * Tool schemas that go with the request; they count. The same array is not read again. Leave the
+   * recall tool out: its schema counts by itself once it is offered.
+   */
   tools?: readonly unknown[] | undefined;
   /** Usage that the provider reported for the last view; used once. */
   usage?: UsageReport | null | undefined;
@@ -57,7 +61,10 @@ export interface CompactRequest {
 
 /** The view, and what was done to get it. */
 export interface CompactResult<M = ChatMessage> extends Outcome {
-  /** What to send: the caller's own objects wherever nothing was decided on them. */
+  /**
+   * What to send: the caller's own objects wherever nothing was decided on them. It ends with
+   * unanswered calls if the transcript does: the host is about to append their results.
+   */
   messages: M[];
   /** The first notice in words, or null. */
   notice: string | null;
@@ -77,7 +84,7 @@ type EventOf<K extends CompactorEvent['type']> = Extract<CompactorEvent, { type:
 
 /**
  * Keeps one conversation inside its context window: call `compact` before every model call, and
- * send what it returns.
+ * send what it returns. Each conversation needs one of its own.
  */
 export class Compactor<M extends object = ChatMessage> {
   readonly #session: Session<M>;
@@ -92,6 +99,7 @@ export class Compactor<M extends object = ChatMessage> {
    * @throws {TidemarkError} `invalid_option`, naming it
    */
   constructor(options: CompactorOptions<M> = {}, checkpoint?: string) {
+    requireObject(options, 'options', '{ window: 128000 }');
     const { summarizer, store, onEvent, ...session } = options;
     requireFunction('summarizer', summarizer);
     requireFunction('onEvent', onEvent);
@@ -103,11 +111,17 @@ export class Compactor<M extends object = ChatMessage> {
     this.#store = store;
     if (onEvent) this.#listeners.add(onEvent);
     const host = { summarizer: summarizer !== undefined, store: store !== undefined };
-    this.#session = new Session<M>({ ...session, ...host }, checkpoint);
+    try {
+      this.#session = new Session<M>({ ...session, ...host }, checkpoint);
+    } catch (error) {
+      throw alsoKnown(error, 'onEvent');
+    }
   }
 
   /**
-   * Resumes from a checkpoint. The first `compact` must bring the whole transcript.
+   * Resumes from a checkpoint. Give it the options of the compactor that made it: a checkpoint
+   * holds no window, store or summarizer. Then call `compact` with the whole transcript, before
+   * `recall` and `estimate`, which need it.
    * @throws {TidemarkError} `invalid_checkpoint` or `unsupported_checkpoint`
    */
   static restore<M extends object = ChatMessage>(
@@ -129,7 +143,7 @@ export class Compactor<M extends object = ChatMessage> {
   ): Promise<CompactResult<T>> {
     const before = this.#running;
     const turn = (async () => {
-      await untilAborted(before, request.signal);
+      await untilAborted(before, request?.signal);
       return this.#compact(messages, request);
     })();
     this.#running = Promise.allSettled([before, turn]);
@@ -140,9 +154,11 @@ export class Compactor<M extends object = ChatMessage> {
     messages: readonly T[],
     request: CompactRequest,
   ): Promise<CompactResult<T>> {
+    checkRequest(request);
     const session = this.#session;
+    const wanted = planRequest(request);
     session.setTools(request.tools);
-    const first = session.plan(messages, planRequest(request));
+    const first = session.plan(messages, wanted);
     const effects = first.kind === 'effects' ? first.effects : [];
     const burst = effects.length > 0 || (first.kind === 'done' && first.outcome.compacted);
     if (burst) this.#emit({ type: 'burst:before', effects });
@@ -165,17 +181,19 @@ export class Compactor<M extends object = ChatMessage> {
   }
 
   /**
-   * The recall tool in the shape of the session's format, to go with the tools of the next model
-   * call; undefined while nothing is out of the view.
+   * The recall tool, to go with the tools of the next model call; undefined while nothing is out of
+   * the view. Ask anew for each request.
    */
-  recallTool(): Record<string, unknown> | undefined {
-    return this.#session.recallDefinition();
+  recallTool(): OpenAIChatTool | undefined {
+    return this.#session.recallTool();
   }
 
   /**
    * Runs a call of the recall tool; give it the arguments as the model wrote them, parsed or not.
-   * The answer is text for the model, also where nothing is found.
-   * @throws {TidemarkError} `invalid_recall`: hand its message to the model
+   * The answer is text for the model, also where nothing is found. After `restore`, call `compact`
+   * first.
+   * @throws {TidemarkError} `invalid_recall`: hand its message to the model; `invalid_transcript` at
+   *   `messages` where no `compact` has brought the transcript yet and the store has no answer
    */
   async recall(args: RecallArgs | string): Promise<string> {
     const step = this.#session.recall(args);
@@ -190,8 +208,8 @@ export class Compactor<M extends object = ChatMessage> {
   }
 
   /**
-   * Everything that was decided, as JSON, to resume from. It holds the session secret and the
-   * summary: keep it as safe as the transcript.
+   * Everything that was decided, as JSON, to resume from; save it after each `compact` that
+   * compacted. It holds the session secret and the summary: keep it as safe as the transcript.
    */
   checkpoint(): string {
     return this.#session.checkpoint();
@@ -245,11 +263,24 @@ export class Compactor<M extends object = ChatMessage> {
 
 function requireFunction(name: string, value: unknown): void {
   if (value === undefined || typeof value === 'function') return;
-  throw new TidemarkError(
-    'invalid_option',
-    `options.${name}: expected a function`,
-    `options.${name}`,
-  );
+  throw wrong(`options.${name}`, 'expected a function');
+}
+
+const REQUEST = ['tools', 'usage', 'overflow', 'force', 'focus', 'signal'];
+
+function checkRequest(request: CompactRequest): void {
+  requireObject(request, 'request', '{ tools, usage }');
+  for (const [name, value] of Object.entries(request)) {
+    if (value === undefined || REQUEST.includes(name)) continue;
+    throw wrong(`request.${name}`, `unknown; known are ${REQUEST.join(', ')}`);
+  }
+  if (request.tools !== undefined && !Array.isArray(request.tools)) {
+    throw wrong('request.tools', 'expected an array');
+  }
+}
+
+function wrong(path: string, what: string): TidemarkError {
+  return new TidemarkError('invalid_option', `${path}: ${what}`, path);
 }
 
 function planRequest({ usage, overflow, force, focus }: CompactRequest): PlanRequest {
@@ -264,11 +295,22 @@ function planRequest({ usage, overflow, force, focus }: CompactRequest): PlanReq
 
 /** All tokens of the prompt, where the report has them. Anthropic reports cached ones apart. */
 function inputTokens(usage: UsageReport | null | undefined): number | undefined {
-  if (typeof usage !== 'object' || usage === null) return usage ?? undefined;
-  if ('inputTokens' in usage) return usage.inputTokens;
-  if ('prompt_tokens' in usage) return usage.prompt_tokens;
-  const { input_tokens, cache_read_input_tokens, cache_creation_input_tokens } = usage;
-  return input_tokens + (cache_read_input_tokens ?? 0) + (cache_creation_input_tokens ?? 0);
+  if (usage === undefined || usage === null || typeof usage === 'number') return usage ?? undefined;
+  const report = Object(usage) as Record<string, unknown>;
+  const { inputTokens, prompt_tokens, input_tokens } = report;
+  const { cache_read_input_tokens, cache_creation_input_tokens } = report;
+  if (typeof inputTokens === 'number') return inputTokens;
+  if (typeof prompt_tokens === 'number') return prompt_tokens;
+  if (typeof input_tokens === 'number') {
+    const cached = [cache_read_input_tokens, cache_creation_input_tokens];
+    return cached.reduce<number>((sum, tokens) => sum + (Number(tokens) || 0), input_tokens);
+  }
+  // Some clients name it and leave it undefined where the provider reported nothing.
+  if ('inputTokens' in report && inputTokens === undefined) return undefined;
+  throw wrong(
+    'request.usage',
+    'expected a number, or an object with prompt_tokens, input_tokens or inputTokens (pass response.usage)',
+  );
 }
 
 /** Status and text of whatever a client library throws. */

@@ -5,13 +5,13 @@ import type { Effect, Outcome, Reply, Step, Store, SummarizeEffect } from './typ
 export type SummarizeRequest = Omit<SummarizeEffect, 'kind' | 'id'>;
 
 /**
- * Writes a summary: sends `system` and `prompt` to a model and returns its text. Where it throws,
- * or the engine refuses its text twice, the built-in local summarizer takes its place.
+ * Writes a summary: sends `system` and `prompt` to a model and returns its text. Where it throws or
+ * returns none, or the engine refuses its text twice, the built-in local summarizer takes its place.
  */
 export type Summarizer = (
   request: SummarizeRequest,
   context: { signal: AbortSignal | undefined },
-) => string | Promise<string>;
+) => string | null | undefined | Promise<string | null | undefined>;
 
 /** What the driver performs effects with. */
 export interface Host {
@@ -84,7 +84,8 @@ async function perform(effect: Effect, { store, summarizer, signal }: Host): Pro
     const { kind, id, ...request } = effect;
     const text: unknown = await summarizer?.(request, { signal });
     if (typeof text === 'string') return { kind: 'text', text };
-    return { kind: 'failed', message: `the summarizer returned ${typeof text}, not a string` };
+    const what = text === null ? 'null' : typeof text;
+    return { kind: 'failed', message: `the summarizer returned ${what}, not a string` };
   } catch (error) {
     return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
   }

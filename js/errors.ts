@@ -1,6 +1,7 @@
 /**
  * What went wrong.
- * - `invalid_option`, `invalid_json`, `invalid_transcript`, `invalid_recall`: the call's input
+ * - `invalid_option`, `invalid_json`, `invalid_transcript`, `invalid_recall`: the call's input;
+ *   `invalid_transcript` at `messages` also where `recall` comes before the transcript did
  * - `invalid_checkpoint`, `unsupported_checkpoint`: the checkpoint
  * - `unknown_effect`, `invalid_reply`: the call of `resolve`
  * - `disposed`: the session was disposed of
@@ -51,4 +52,21 @@ export function fromEngine(thrown: unknown): TidemarkError {
   }
   const text = `the engine failed (${message ?? String(thrown)}): restore from the last checkpoint`;
   return new TidemarkError('internal', text, undefined, { cause: thrown });
+}
+
+/** @internal Refuses options that are no object. */
+export function requireObject(value: unknown, place: string, example: string): void {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return;
+  throw new TidemarkError(
+    'invalid_option',
+    `${place}: expected an object, such as ${example}`,
+    place,
+  );
+}
+
+/** @internal Lets the engine's error of an unknown option also name one that the engine never sees. */
+export function alsoKnown(error: unknown, name: string): unknown {
+  if (!TidemarkError.isInstance(error) || error.code !== 'invalid_option') return error;
+  const top = /^options\.[^.[]*: unknown; known are /.test(error.message);
+  return top ? new TidemarkError(error.code, `${error.message}, ${name}`, error.path) : error;
 }

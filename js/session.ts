@@ -1,11 +1,18 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { fromEngine, TidemarkError, type TidemarkErrorCode } from './errors.js';
+import {
+  alsoKnown,
+  fromEngine,
+  requireObject,
+  TidemarkError,
+  type TidemarkErrorCode,
+} from './errors.js';
 import { start } from './load.js';
 import type {
   ChatMessage,
   EngineOptions,
   ErrorClass,
   Estimate,
+  OpenAIChatTool,
   PlanRequest,
   RecallArgs,
   RecallStep,
@@ -21,7 +28,7 @@ export interface SessionOptions<M = ChatMessage> extends EngineOptions {
    * Marks messages that must never be compacted, by message and index. Asked whenever a message
    * is read: once, but for the newest, which is read again each time.
    */
-  pin?: (message: M, index: number) => boolean;
+  pin?: ((message: M, index: number) => boolean) | undefined;
 }
 
 interface Edit {
@@ -82,6 +89,7 @@ export class Session<M extends object = ChatMessage> {
    * @throws {TidemarkError} `invalid_option`, `invalid_checkpoint` or `unsupported_checkpoint`
    */
   constructor(options: SessionOptions<M> = {}, checkpoint?: string) {
+    requireObject(options, 'options', '{ window: 128000 }');
     const { pin, ...engine } = options;
     if (pin !== undefined && typeof pin !== 'function') {
       throw new TidemarkError('invalid_option', 'options.pin: expected a function', 'options.pin');
@@ -93,11 +101,16 @@ export class Session<M extends object = ChatMessage> {
     start();
     this.#pin = pin;
     const json = write(engine, 'invalid_option', 'options', replaceOdd);
-    this.#engine = guard(() => new Engine(json, checkpoint));
+    try {
+      this.#engine = guard(() => new Engine(json, checkpoint));
+    } catch (error) {
+      throw alsoKnown(error, 'pin');
+    }
   }
 
   /**
-   * Opens a session from a checkpoint; the next call must bring the whole transcript.
+   * Opens a session from a checkpoint, with the options of the session that gave it: a checkpoint
+   * holds none. The next call must bring the whole transcript: `recall` and `estimate` need it.
    * @throws {TidemarkError} `invalid_checkpoint` or `unsupported_checkpoint`
    */
   static restore<M extends object = ChatMessage>(
@@ -164,7 +177,8 @@ export class Session<M extends object = ChatMessage> {
 
   /**
    * Compares the view with the watermarks and says what to do. A plan that still waits for
-   * effects is abandoned.
+   * effects is abandoned. A transcript that ends with unanswered calls gives a view that does too:
+   * the host is about to append their results.
    */
   plan(messages: readonly M[], request: PlanRequest = {}): Step {
     const json = write(request, 'invalid_option', 'request', replaceOdd);
@@ -220,30 +234,34 @@ export class Session<M extends object = ChatMessage> {
     return this.#call((engine) => engine.estimate());
   }
 
-  /** The recall tool, while something is out of the view. */
-  recallTool(): RecallTool | undefined {
+  /** The recall tool as a request carries it; undefined while nothing is out of the view. */
+  recallTool(): OpenAIChatTool | undefined {
+    const tool = this.#call((engine) => engine.recallTool());
+    return tool ? JSON.parse(tool.definition) : undefined;
+  }
+
+  /** The recall tool without the shape of a wire format, for hosts that have their own. */
+  recallSchema(): RecallTool | undefined {
     const tool = this.#call((engine) => engine.recallTool());
     if (!tool) return undefined;
     const { name, description, parameters } = tool;
     return { name, description, parameters: JSON.parse(parameters) };
   }
 
-  /** The recall tool as a request of the session's format carries it. */
-  recallDefinition(): Record<string, unknown> | undefined {
-    const tool = this.#call((engine) => engine.recallTool());
-    return tool ? JSON.parse(tool.definition) : undefined;
-  }
-
   /**
    * Runs a recall call; arguments may be the JSON that the model wrote.
-   * @throws {TidemarkError} `invalid_recall`
+   * @throws {TidemarkError} `invalid_recall`, or `invalid_transcript` at `messages` where no call
+   *   has brought the transcript yet and there is no store to ask
    */
   recall(args: RecallArgs | string): RecallStep {
     const json = recallJson(args);
     return this.#call((engine) => engine.recall(json));
   }
 
-  /** Finishes a recall call with what the store holds; anything else than that is refused. */
+  /**
+   * Finishes a recall call with what the store holds; anything else than that is refused.
+   * @throws {TidemarkError} as `recall` does, where the content is none
+   */
   recallFetched(args: RecallArgs | string, content: string | undefined): string {
     const json = recallJson(args);
     const text = typeof content === 'string' ? content : undefined;
@@ -315,8 +333,9 @@ export class Session<M extends object = ChatMessage> {
 /** Estimated tokens of messages as they stand, and of tool schemas with them. */
 export function estimate<M extends object = ChatMessage>(
   messages: readonly M[],
-  options: SessionOptions<M> & { tools?: readonly unknown[] } = {},
+  options: SessionOptions<M> & { tools?: readonly unknown[] | undefined } = {},
 ): Estimate {
+  requireObject(options, 'options', '{ window: 128000 }');
   const { tools, ...rest } = options;
   const session = new Session<M>(rest);
   try {
@@ -411,7 +430,7 @@ function replaceBytes(this: Record<string, unknown>, key: string, value: unknown
   return ArrayBuffer.isView(original) ? { $bytes: original.byteLength } : value;
 }
 
-/** A copy of the message along the path, with one value replaced. */
+/** A copy of the message along the path, with one value replaced, or left out. */
 function edited<T extends object>(message: T, edit: Edit): T {
   const copy = shallow(message);
   let holder = copy as Record<string | number, unknown>;
@@ -420,7 +439,9 @@ function edited<T extends object>(message: T, edit: Edit): T {
     holder[step] = inner;
     holder = inner as Record<string | number, unknown>;
   }
-  holder[edit.path.at(-1) as string | number] = JSON.parse(edit.json);
+  const last = edit.path.at(-1) as string | number;
+  if (edit.json === '') delete holder[last];
+  else holder[last] = JSON.parse(edit.json);
   return copy;
 }
 

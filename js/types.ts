@@ -14,97 +14,107 @@ export type StageName = 'offload' | 'clear' | 'summarize' | 'drop' | 'elide';
 export interface StageOptions {
   stage: StageName;
   /** offload, clear: the newest results that stay as they are. @default 2 and 3 */
-  keepLast?: number;
+  keepLast?: number | undefined;
   /** offload, clear: results under this many tokens stay. @default 1000 and 50 */
-  minTokens?: number;
+  minTokens?: number | undefined;
   /** offload: tokens of the preview that stays. @default 200 */
-  previewTokens?: number;
+  previewTokens?: number | undefined;
   /** offload, clear: tools whose results stay. */
-  exclude?: string[];
+  exclude?: string[] | undefined;
   /**
-   * Size of the view from which the stage runs: a share of usable in (0, 1], or tokens.
+   * Size of the view from which the stage runs: a share of usable in (0, 1], or tokens from 2 up.
    * @default `compactAt`; 1 for drop and elide, the last resorts
    */
-  at?: number;
+  at?: number | undefined;
 }
 
 /** Options of a session. */
 export interface EngineOptions {
   /** Wire format of the messages. @default 'openai-chat' */
-  format?: 'openai-chat';
+  format?: 'openai-chat' | undefined;
   /**
    * Context window of the model: prompt and output together. Without it nothing is compacted,
    * and a notice says so, until a provider's overflow error has named the window.
    */
-  window?: number;
-  /** Kept free for the output. @default min(16384, window / 4); at most window / 2 */
-  reserve?: number;
-  /** Where a burst starts: a share of usable (window minus reserve), or tokens above 1. @default 0.85 */
-  compactAt?: number;
-  /** Where a burst may stop, as `compactAt`; must be lower. @default 0.6 */
-  compactTo?: number;
-  /** Size of the protected tail, as `compactAt`. @default 0.2 */
-  tail?: number;
+  window?: number | undefined;
+  /**
+   * Kept free for the output; more than window / 2 counts as window / 2.
+   * @default min(16384, window / 4)
+   */
+  reserve?: number | undefined;
+  /**
+   * Where a burst starts: a share of usable (window minus reserve) in (0, 1], or tokens from 101
+   * up. For 85 % write 0.85.
+   * @default 0.85
+   */
+  compactAt?: number | undefined;
+  /**
+   * Where a burst may stop, as `compactAt`; must be lower.
+   * @default 0.6, or 0.7 of a `compactAt` of 0.6 or less
+   */
+  compactTo?: number | undefined;
+  /** Size of the protected tail: a share of usable in (0, 1], or tokens from 2 up. @default 0.2 */
+  tail?: number | undefined;
   /** The stages, cheapest first. @default offload, clear, summarize, drop, elide */
-  stages?: (StageName | StageOptions)[];
+  stages?: (StageName | StageOptions)[] | undefined;
   /** Model id: calibration and learned windows are kept per model. */
-  model?: string;
+  model?: string | undefined;
   /** Endpoint of the model: learned windows are kept per endpoint and model. */
-  endpoint?: string;
+  endpoint?: string | undefined;
   /**
    * Session secret, 32 hexadecimal digits. It names store keys and makes the fences of prompts
    * unguessable. @default drawn at random, and kept in the checkpoint
    */
-  secret?: string;
+  secret?: string | undefined;
   /**
    * Name under which sessions share a store: up to 64 letters, digits, `.`, `_` or `-`, not starting
    * with `.`. @default from the secret
    */
-  namespace?: string;
+  namespace?: string | undefined;
   /** Tokens of an image or file of unknown size. @default 1600 */
-  imageTokens?: number;
+  imageTokens?: number | undefined;
   /** The host answers `put` effects; `Compactor` sets it by its store. */
-  store?: boolean;
+  store?: boolean | undefined;
   /** The host answers `summarize` effects; `Compactor` sets it by its summarizer. */
-  summarizer?: boolean;
+  summarizer?: boolean | undefined;
   /** Limits of summaries. */
-  summary?: SummaryOptions;
+  summary?: SummaryOptions | undefined;
   /** The recall tool, or false to do without. */
-  recall?: RecallOptions | boolean;
+  recall?: RecallOptions | boolean | undefined;
 }
 
 /** Limits of summaries. */
 export interface SummaryOptions {
   /** Cap of a summary. @default min(4096, usable / 8), at least 64 */
-  maxTokens?: number;
+  maxTokens?: number | undefined;
   /** Context window of the summarizer, 1000 at least. @default the session's */
-  window?: number;
+  window?: number | undefined;
   /** Most summarizer calls in one burst; then the local summarizer takes over. @default 8 */
-  maxCalls?: number;
+  maxCalls?: number | undefined;
   /** Failures in a row after which the summarizer rests for some turns. @default 3 */
-  maxFailures?: number;
+  maxFailures?: number | undefined;
   /** Least share of the view that a fold must free. @default 0.1 */
-  minSavings?: number;
+  minSavings?: number | undefined;
 }
 
 /** The recall tool. */
 export interface RecallOptions {
   /** Its name. @default 'recall' */
-  name?: string;
+  name?: string | undefined;
   /** Most tokens of a page; never more than half of the room left. @default 4000 */
-  pageTokens?: number;
+  pageTokens?: number | undefined;
 }
 
 /** What the host asks of one plan. */
 export interface PlanRequest {
   /** Real size of the last view that was sent: the whole prompt, cached tokens included. */
-  usage?: { inputTokens: number };
+  usage?: { inputTokens: number } | undefined;
   /** The provider refused the last view with this error. */
-  overflow?: { status?: number; body: string };
+  overflow?: { status?: number | undefined; body: string } | undefined;
   /** Compact as far as possible, whatever the size. */
-  force?: boolean;
+  force?: boolean | undefined;
   /** What a summary should give the most room to. */
-  focus?: string;
+  focus?: string | undefined;
 }
 
 /** A summary is wanted. Answer with its text. */
@@ -199,8 +209,14 @@ export interface Repair {
     | 'unanswered_call'
     | 'duplicate_id'
     | 'empty_message'
+    /** An empty `tool_calls` array, which the view leaves out. */
+    | 'empty_calls'
     | 'lone_surrogate'
     | 'null_result'
+    /** Arguments of a call that are no string: their JSON stands there as one. */
+    | 'object_arguments'
+    /** A call without arguments: an empty object stands there. */
+    | 'no_arguments'
     | 'misplaced_result';
   /** Message of the transcript. */
   index: number;
@@ -270,7 +286,7 @@ export interface Outcome {
 export interface Estimate {
   /** The whole view, tool schemas included. */
   tokens: number;
-  /** The tool schemas. */
+  /** The tool schemas; that of the recall tool too, while it is offered. */
   tools: number;
   /** Messages of the transcript. */
   messages: number;
@@ -284,7 +300,13 @@ export interface Estimate {
   full: number | null;
 }
 
-/** The recall tool, for the model. */
+/** A tool as a request of OpenAI Chat Completions carries it. */
+export interface OpenAIChatTool {
+  type: 'function';
+  function: { name: string; description: string; parameters: Record<string, unknown> };
+}
+
+/** The recall tool without the shape of a wire format. */
 export interface RecallTool {
   name: string;
   description: string;
@@ -302,13 +324,13 @@ export type RecallStep =
 /** Arguments of a recall call; a ref or a pattern must be there. */
 export interface RecallArgs {
   /** Reference shown by a marker. */
-  ref?: string;
+  ref?: string | undefined;
   /** First character of the page, or first match. */
-  offset?: number;
+  offset?: number | undefined;
   /** Characters of the page. */
-  limit?: number;
+  limit?: number | undefined;
   /** Text to look for; without a ref in all messages. */
-  pattern?: string;
+  pattern?: string | undefined;
 }
 
 /** What a provider's error means for the context window. */

@@ -16,13 +16,13 @@ pub struct Options {
     pub window: Option<f64>,
     /// Tokens kept free for the model's output. Default min(16,384, window/4); at most window/2.
     pub reserve: Option<f64>,
-    /// Where a burst starts: a fraction of usable in (0, 1], or tokens above 1. Default 0.85.
+    /// Where a burst starts: a share of usable in (0, 1], or tokens from 101 up. Default 0.85.
     pub compact_at: Option<f64>,
     /// Where a burst may stop, as `compactAt`; must be lower. Default 0.60.
     pub compact_to: Option<f64>,
-    /// Size of the protected tail, as `compactAt`. Default 0.20.
+    /// Size of the protected tail: a share as `compactAt`, or tokens from 2 up. Default 0.20.
     pub tail: Option<f64>,
-    /// The stages, cheapest first. Default offload, clear, summarize, elide, drop.
+    /// The stages, cheapest first. Default offload, clear, summarize, drop, elide.
     pub stages: Option<Vec<StageOptions>>,
     /// Model id: calibration and learned windows are kept per model.
     pub model: Option<String>,

@@ -5,7 +5,8 @@ import type { Store } from '../types.js';
 
 /**
  * A store in a folder: one file for each content, in folders by namespace and the first two
- * digits of the hash. Files appear whole or not at all.
+ * digits of the hash. Files appear whole or not at all, and are never deleted: set `namespace` to
+ * find the folder of a conversation.
  */
 export class FileStore implements Store {
   readonly #folder: string;

@@ -4,7 +4,7 @@ import type { Store } from '../types.js';
 /** Options of a memory store. */
 export interface MemoryStoreOptions {
   /** Most bytes kept, two for each UTF-16 unit; Infinity for no bound. @default 64 MiB */
-  maxBytes?: number;
+  maxBytes?: number | undefined;
 }
 
 /** A store in memory that lets go of what was used longest ago. */

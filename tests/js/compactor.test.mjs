@@ -119,6 +119,7 @@ for (const [how, summarizer] of Object.entries({
   rejects: () => Promise.reject('no credit'),
   'returns no string': () => ({ text: summary }),
   'returns nothing': () => undefined,
+  'returns null': async () => null,
   'returns a blank': () => '  \n',
 })) {
   test(`a summarizer that ${how} is reported, and the local one takes its place`, async () => {
@@ -133,6 +134,7 @@ for (const [how, summarizer] of Object.entries({
       assert.equal(typeof message, 'string');
     }
     if (how === 'throws') assert.equal(result.failures[0].message, 'no credit');
+    if (how === 'returns null') assert.match(result.failures[0].message, /returned null, not/);
     // The session goes on.
     assert.equal((await compactor.compact(agent(20))).compacted, false);
   });

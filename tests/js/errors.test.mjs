@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { Compactor, Session, TidemarkError } from '../../pkg/index.js';
+import { Compactor, estimate, Session, TidemarkError } from '../../pkg/index.js';
 import { agent } from './chat.mjs';
 
 const window = 16_000;
@@ -16,6 +16,7 @@ for (const [path, options] of [
   ['options.reserve', { window, reserve: -5 }],
   ['options.compactAt', { window, compactAt: Number.POSITIVE_INFINITY }],
   ['options.compactAt', { window, compactAt: 0 }],
+  ['options.compactAt', { window, compactAt: 85 }],
   ['options.compactTo', { window, compactTo: 0.9 }],
   ['options.tail', { window, tail: null }],
   ['options.format', { format: 'smoke signals' }],
@@ -47,6 +48,41 @@ for (const [path, options] of [
     );
   });
 }
+
+for (const options of [128_000, '128k', null, [], () => ({})]) {
+  test(`options that are no object are refused: ${inspect(options)}`, () => {
+    for (const open of [
+      () => new Compactor(options),
+      () => new Session(options),
+      () => estimate([], options),
+    ]) {
+      assert.throws(open, {
+        code: 'invalid_option',
+        path: 'options',
+        message: 'options: expected an object, such as { window: 128000 }',
+      });
+    }
+  });
+}
+
+test('an unknown option is answered with all that are known, those of the layer too', () => {
+  const known = (kind) => {
+    try {
+      new kind({ windows: 1 });
+    } catch (error) {
+      assert.equal(error.path, 'options.windows');
+      return /known are (.*)$/.exec(error.message)[1].split(', ');
+    }
+  };
+  const session = known(Session);
+  for (const name of ['window', 'store', 'summarizer', 'pin']) assert.ok(session.includes(name));
+  assert.deepEqual(known(Compactor), [...session, 'onEvent']);
+  // Neither is an option of a stage or of summaries.
+  assert.throws(
+    () => new Compactor({ summary: { tokens: 1 } }),
+    (error) => !/pin|onEvent/.test(error.message),
+  );
+});
 
 test('undefined options are as good as none', () => {
   const options = { window: undefined, stages: undefined, summarizer: undefined, bogus: undefined };
@@ -116,7 +152,17 @@ for (const [what, json, code, path] of [
 }
 
 for (const [path, request] of [
-  ['request.usage.inputTokens', { usage: 'many' }],
+  ['request', null],
+  ['request', 5],
+  ['request.max', { max: 1 }],
+  ['request.tool', { tool: [] }],
+  ['request.tools', { tools: {} }],
+  ['request.tools', { tools: 'search' }],
+  ['request.usage', { usage: 'many' }],
+  ['request.usage', { usage: {} }],
+  ['request.usage', { usage: { promptTokens: 5 } }],
+  ['request.usage', { usage: { prompt_tokens: '5' } }],
+  ['request.usage', { usage: { usage: { prompt_tokens: 5 } } }],
   ['request.usage.inputTokens', { usage: Number.NaN }],
   ['request.usage.inputTokens', { usage: -1 }],
   ['request.force', { force: 'yes' }],
@@ -128,6 +174,13 @@ for (const [path, request] of [
     assert.equal((await compactor.compact(agent(2))).reason, 'under_trigger');
   });
 }
+
+test('an unknown member of a request is answered with all that are known', async () => {
+  await assert.rejects(new Compactor({ window }).compact([], { bogus: 1 }), {
+    message: 'request.bogus: unknown; known are tools, usage, overflow, force, focus, signal',
+  });
+  await new Compactor({ window }).compact([], { bogus: undefined });
+});
 
 test('tools that cannot be written are refused', async () => {
   const compactor = new Compactor({ window });

@@ -1,8 +1,8 @@
 // The package as a user gets it: packed, installed in a project of its own, used
-// as ESM, through require(), and by two strict TypeScript consumers.
+// as ESM, through require(), by two strict TypeScript consumers, and as the READMEs show it.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -186,17 +186,80 @@ new Compactor({ window: 'large' });
 export { compacted, fits, length, ${stores.join(', ')} };
 `;
     write(`${name}/use.ts`, program);
-    const compilerOptions = {
-      target: 'es2022',
-      strict: true,
-      exactOptionalPropertyTypes: true,
-      noUncheckedIndexedAccess: true,
-      verbatimModuleSyntax: true,
-      skipLibCheck: false,
-      noEmit: true,
-      ...options,
-    };
-    write(`${name}/tsconfig.json`, JSON.stringify({ compilerOptions, files: ['use.ts'] }));
-    run(join(root, 'js/node_modules/.bin/tsc'), ['-p', join(project, name)]);
+    compile(name, 'use.ts', { noEmit: true, ...options });
+  });
+}
+
+/** Compiles a file in a folder of the project, and what it imports. */
+function compile(folder, file, options) {
+  const compilerOptions = {
+    target: 'es2022',
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    verbatimModuleSyntax: true,
+    skipLibCheck: false,
+    ...options,
+  };
+  write(`${folder}/tsconfig.json`, JSON.stringify({ compilerOptions, files: [file] }));
+  run(join(root, 'js/node_modules/.bin/tsc'), ['-p', join(project, folder)]);
+}
+
+/** The samples of a README in one function, with the types that it tells TypeScript users to add. */
+function samples(readme) {
+  const text = readFileSync(join(root, readme), 'utf8');
+  const blocks = [...text.matchAll(/^```js\n(.*?)^```$/gms)].map(([, block]) => block);
+  const imports = blocks.flatMap((block) => block.match(/^import .*$/gm) ?? []);
+  const [first, ...others] = blocks.map((block) =>
+    block
+      .replace(/^import .*$/gm, '')
+      .replace('new Session(', 'new Session<Message>(')
+      .replace('send(messages) {', 'send(messages: Message[]) {')
+      .replace('perform(effect) {', 'perform(effect: Effect): Reply {'),
+  );
+  return `${imports.join('\n')}
+import type { Effect, Reply } from 'tidemark';
+import {
+  call, callModel, load, model, openai, options, requests, save, send, sent, summarize, tools,
+  transcript, type Completion, type Message,
+} from './caller.js';
+
+let response: Completion | undefined;
+async function main() {
+${first}
+${readme === 'README.md' ? '' : 'await save(compactor.checkpoint());'}
+${others.map((block) => `{\n${block}\n}`).join('\n')}
+}
+await main();
+console.log(JSON.stringify({
+  offered: requests.map((request) => request.tools?.length),
+  lengths: [...requests.map((request) => request.messages), ...sent].map(
+    (messages) => JSON.stringify(messages).length,
+  ),
+  answer: transcript.at(-1),
+}));
+export { call, callModel, load, model, openai, options, response, save, send, summarize, tools };
+`;
+}
+
+for (const readme of ['README.md', 'pkg-template/README.md']) {
+  test(`the samples of ${readme} compile with the types of the openai package, and run`, () => {
+    const folder = readme.replace('/README.md', '');
+    write(`${folder}/samples.ts`, samples(readme));
+    cpSync(join(root, 'tests/js/caller.ts'), join(project, folder, 'caller.ts'));
+    compile(folder, 'samples.ts', consumers.nodenext);
+    const { offered, lengths, answer } = JSON.parse(
+      run(process.execPath, [join(folder, 'samples.js')]),
+    );
+    const whole = readme === 'README.md';
+    // The first request, the one that is refused, the retry, and that of the session.
+    assert.deepEqual(offered, whole ? [] : [2, 2, 2, 2], 'each offers the recall tool');
+    assert.equal(lengths.length, whole ? 1 : 4);
+    for (const length of lengths) assert.ok(length > 0 && length < 500_000, `${length}`);
+    if (!whole) {
+      assert.ok(lengths[2] < lengths[1], 'the retry is smaller');
+      assert.equal(answer.tool_call_id, 'call_recall');
+      assert.match(answer.content, /needle/);
+    }
   });
 }

@@ -39,6 +39,14 @@ test('the tool is offered only while something is out of the view', async () => 
   assert.deepEqual(Object.keys(tool.parameters.properties), ['ref', 'offset', 'limit', 'pattern']);
 });
 
+test('the schema of the tool counts once it is offered', async () => {
+  const compactor = new Compactor({ window });
+  await compactor.compact(agent(2, 100));
+  assert.equal(compactor.estimate().tools, 0);
+  await compactor.compact(agent(20));
+  assert.ok(compactor.estimate().tools > 50);
+});
+
 test('the tool has the name that the options give it, in the markers too, or is not there', async () => {
   const named = new Compactor({ window, recall: { name: 'look_back' } });
   const { messages } = await named.compact(agent(20));
@@ -51,12 +59,12 @@ test('the tool has the name that the options give it, in the markers too, or is 
   assert.doesNotMatch(JSON.stringify(plain.messages), /ref=/);
 });
 
-test('a session gives the bare definition, and the shape of its format', () => {
+test('a session gives the tool in the shape of its format, and bare', () => {
   const session = new Session({ window, stages: ['clear'] });
   session.plan(agent(20));
-  const { name, description, parameters } = session.recallTool();
+  const { name, description, parameters } = session.recallSchema();
   const shaped = { type: 'function', function: { name, description, parameters } };
-  assert.deepEqual(session.recallDefinition(), shaped);
+  assert.deepEqual(session.recallTool(), shaped);
 });
 
 test('C01: without a store a result comes back from the transcript', async () => {
@@ -105,6 +113,21 @@ test('C06: with an empty store a ref is found in the transcript by its content',
   const resumed = Compactor.restore(compactor.checkpoint(), { window, store: new MemoryStore() });
   await resumed.compact(agent(12, 12_000));
   assert.equal(await allPages(resumed, ref), text);
+});
+
+test('after a restore recall asks for the transcript first, unless the store has the answer', async () => {
+  const store = new MemoryStore();
+  const { compactor, ref, text } = await offloaded({ store });
+  const checkpoint = compactor.checkpoint();
+  const bare = Compactor.restore(checkpoint, { window });
+  const wanted = { code: 'invalid_transcript', path: 'messages' };
+  await assert.rejects(bare.recall({ ref }), wanted);
+  await assert.rejects(bare.recall({ pattern: 'checked' }), wanted);
+  await bare.compact(agent(12, 12_000));
+  assert.equal(await allPages(bare, ref), text);
+  const resumed = Compactor.restore(checkpoint, { window, store });
+  assert.equal(await allPages(resumed, ref), text);
+  await assert.rejects(resumed.recall({ ref: '000000000000' }), wanted);
 });
 
 test('C07: a call id is no ref: ids repeat, content does not', async () => {
