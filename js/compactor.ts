@@ -146,7 +146,8 @@ export class Compactor<M extends object = ChatMessage> {
       await untilAborted(before, request?.signal);
       return this.#compact(messages, request);
     })();
-    this.#running = Promise.allSettled([before, turn]);
+    // The results themselves must not be kept: the chain would hold every one of them.
+    this.#running = Promise.allSettled([before, turn]).then(() => undefined);
     return turn;
   }
 
@@ -313,23 +314,36 @@ function inputTokens(usage: UsageReport | null | undefined): number | undefined 
   );
 }
 
-/** Status and text of whatever a client library throws. */
+/** Status and text of whatever a client library throws, however it wraps the provider's answer. */
 function describe(error: unknown): { status?: number; body: string } {
   if (typeof error !== 'object' || error === null) return { body: String(error) };
-  const {
-    status,
-    statusCode,
-    error: inner,
-    responseBody,
-    body,
-    message,
-  } = error as Record<string, unknown>;
-  const code = [status, statusCode].find(Number.isInteger) as number | undefined;
-  const texts = [inner, responseBody, body, message].map(words).filter((text) => text !== '');
-  return {
-    ...(code !== undefined && code >= 0 && { status: code }),
-    body: texts.length > 0 ? texts.join('\n') : words(error),
+  const texts: string[] = [];
+  let status: number | undefined;
+  const look = (holder: object, depth: number) => {
+    status ??= [member(holder, 'status'), member(holder, 'statusCode')].find(
+      (code): code is number => Number.isInteger(code) && (code as number) >= 0,
+    );
+    for (const name of ['error', 'responseBody', 'data', 'body', 'message', 'code']) {
+      const value = member(holder, name);
+      if (value !== undefined) texts.push(words(value));
+    }
+    for (const name of ['response', 'cause', 'lastError']) {
+      const inner = member(holder, name);
+      if (typeof inner === 'object' && inner !== null && depth > 0) look(inner, depth - 1);
+    }
   };
+  look(error, 2);
+  const body = texts.filter((text) => text !== '').join('\n');
+  return { ...(status !== undefined && { status }), body: body === '' ? words(error) : body };
+}
+
+/** A member of a foreign object, whose getters may throw. */
+function member(holder: object, name: string): unknown {
+  try {
+    return (holder as Record<string, unknown>)[name];
+  } catch {
+    return undefined;
+  }
 }
 
 function words(value: unknown): string {

@@ -65,6 +65,8 @@ pub struct Engine {
     pub(crate) windows: Vec<(String, u32)>,
     /// Raw tokens of the view that the next usage report will measure.
     pub(crate) measured: Option<u32>,
+    /// Raw tokens of the view before the last burst: a usage report may still be about that one.
+    before_burst: Option<u32>,
     pub(crate) breaker: Breaker,
     /// Planning rests until the view has this many tokens.
     rest_until: Option<u32>,
@@ -142,6 +144,7 @@ impl Engine {
             calibration: Calibration::default(),
             windows: Vec::new(),
             measured: None,
+            before_burst: None,
             breaker: Breaker::default(),
             rest_until: None,
             low_savings: 0,
@@ -278,9 +281,15 @@ impl Engine {
         let items = self.view().items(from);
         let settled = units.saturating_sub(1);
         let last = self.view().items(settled).iter().map(Item::len).sum::<u32>();
-        let total = keep + items.iter().map(Item::len).sum::<u32>();
+        let total = keep.saturating_add(items.iter().map(Item::len).sum::<u32>());
         self.touched = units;
-        Render { epoch: self.epoch, unit: settled as u32, items_before: total - last, keep, items }
+        Render {
+            epoch: self.epoch,
+            unit: settled as u32,
+            items_before: total.saturating_sub(last),
+            keep,
+            items,
+        }
     }
 
     /// The view as one JSON text: every byte that no decision touches is the host's own.
@@ -460,7 +469,7 @@ impl Engine {
             self.visible -= unit.tokens.min(self.visible);
         }
         if shown {
-            self.visible += rendered.tokens;
+            self.visible = self.visible.saturating_add(rendered.tokens);
         }
         let slot = &mut self.transcript.units[index];
         let changed = slot.tokens != rendered.tokens || slot.shown != shown;
@@ -477,6 +486,11 @@ impl Engine {
         self.head = self.view().head().map_or(0, |head| count::text(&head) + MESSAGE_FRAMING);
         self.visible = self.head;
         for index in 0..self.transcript.units.len() {
+            let unit = self.transcript.units[index];
+            // What was hidden and stays so costs what it did: bursts stay as cheap as the view.
+            if !unit.shown && unit.tokens > 0 && !self.view().shows(&unit) {
+                continue;
+            }
             self.transcript.units[index].shown = false;
             self.cost(index);
         }
@@ -554,7 +568,8 @@ impl Engine {
     fn snap(&mut self) -> bool {
         let lead = self.transcript.lead;
         let start = |body: u32| {
-            let unit = self.transcript.units.get(self.transcript.unit_of(lead + body));
+            let index = self.transcript.unit_of(lead.saturating_add(body));
+            let unit = self.transcript.units.get(index);
             unit.map_or(body, |unit| unit.start.max(lead).saturating_sub(lead).min(body))
         };
         let chain = |body| self.transcript.chain_at(body).unwrap_or_default();
@@ -580,7 +595,7 @@ impl Engine {
     }
 
     fn anchor(&self, place: Place) -> Option<u64> {
-        let index = (self.transcript.lead + place.body) as usize;
+        let index = self.transcript.lead.saturating_add(place.body) as usize;
         let message = self.transcript.messages.get(index)?;
         let part = message.parts.get(place.part as usize)?;
         Some(message.anchor(part, self.transcript.key))

@@ -205,13 +205,24 @@ struct Search {
     total: usize,
     shown: usize,
     chars: usize,
+    /// A line did not fit any more.
+    full: bool,
     out: String,
 }
 
 impl Search {
     fn new(pattern: &str, skip: usize, most: usize) -> Search {
         let pattern = pattern.chars().map(fold).collect();
-        Search { pattern, skip, most, total: 0, shown: 0, chars: 0, out: String::new() }
+        Search {
+            pattern,
+            skip,
+            most,
+            total: 0,
+            shown: 0,
+            chars: 0,
+            full: false,
+            out: String::new(),
+        }
     }
 
     fn in_text(&self, text: &str) -> bool {
@@ -230,7 +241,11 @@ impl Search {
                 let place = lower[..at].chars().count().min(length);
                 let from = place.saturating_sub(BEFORE);
                 let window: String = line.trim_end().chars().skip(from).take(WINDOW).collect();
-                if self.total > self.skip && self.chars + window.len() < self.most {
+                // What follows a line that does not fit waits for the next page too.
+                self.full |= self.total > self.skip
+                    && self.shown > 0
+                    && self.chars + window.chars().count() > self.most;
+                if self.total > self.skip && !self.full {
                     if !titled {
                         self.out.push_str(&format!("[{title}]\n"));
                         self.chars += title.len();

@@ -111,8 +111,8 @@ pub(crate) enum Flaw {
 impl Part {
     /// Adds tokens that stay whatever becomes of the content.
     pub(crate) fn frame(&mut self, tokens: u32) {
-        self.tokens += tokens;
-        self.framing += tokens;
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.framing = self.framing.saturating_add(tokens);
     }
 
     /// Estimated tokens of the content alone.
@@ -247,7 +247,7 @@ impl Transcript {
 
     fn take_apart(&mut self, from: usize) {
         for unit in self.units.drain(from..).filter(|unit| unit.shown) {
-            self.removed += unit.tokens;
+            self.removed = self.removed.saturating_add(unit.tokens);
         }
     }
 
@@ -381,6 +381,7 @@ impl Transcript {
         if body == 0 {
             return Some(0);
         }
-        self.messages.get((self.lead + body) as usize - 1).map(|message| message.chain)
+        let index = self.lead.saturating_add(body) as usize - 1;
+        self.messages.get(index).map(|message| message.chain)
     }
 }

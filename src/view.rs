@@ -93,7 +93,7 @@ pub(crate) struct Rendered {
 
 impl Rendered {
     fn keep(&mut self, index: u32, tokens: u32) {
-        self.tokens += tokens;
+        self.tokens = self.tokens.saturating_add(tokens);
         match self.items.last_mut() {
             Some(Item::Run { to, .. }) if *to == index => *to += 1,
             _ => self.items.push(Item::Run { from: index, to: index + 1 }),
@@ -120,7 +120,7 @@ impl View<'_> {
     pub(crate) fn shows(&self, unit: &Unit) -> bool {
         let lead = self.transcript.lead;
         unit.end <= lead
-            || unit.end > lead + self.decisions.hidden()
+            || unit.end > lead.saturating_add(self.decisions.hidden())
             || self.transcript.unit_messages(unit).iter().any(|message| message.pinned)
     }
 
@@ -204,7 +204,8 @@ impl View<'_> {
             let decision = place.and_then(|place| self.decisions.parts.get(place));
             let text = if let Some(decision) = decision {
                 let text = self.replacement(message, part, decision);
-                tokens = (tokens + count::text(&text)).saturating_sub(part.content_tokens());
+                tokens =
+                    tokens.saturating_add(count::text(&text)).saturating_sub(part.content_tokens());
                 text
             } else if let Some(flaw) = part.flaw {
                 let (kind, detail) = mending(flaw);
@@ -227,7 +228,7 @@ impl View<'_> {
         if edits.is_empty() {
             out.keep(index, tokens);
         } else {
-            out.tokens += tokens;
+            out.tokens = out.tokens.saturating_add(tokens);
             out.items.push(Item::Patch { index, edits });
         }
     }
@@ -462,6 +463,10 @@ fn splice(raw: &str, edits: &[Edit]) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut from = 0;
     for (start, end, json) in places.into_sorted_vec() {
+        // A member that stands twice is edited once.
+        if start < from {
+            continue;
+        }
         out.push_str(&raw[from..start]);
         out.push_str(json);
         from = end;

@@ -71,3 +71,26 @@ fn before_the_transcript_is_back_recall_says_so() {
     engine.ingest(0, &format!("[{}]", messages.join(",")), &[]).unwrap();
     assert!(engine.recall(&args).is_ok());
 }
+
+#[test]
+fn members_that_stand_twice_and_absurd_sizes_do_no_harm() {
+    let message = r#"{"role":"tool","tool_call_id":"c","content":"\ud83d","content":"\ud83d"}"#;
+    let call = r#"{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+    let mut host = Host::new(r#"{"window":1000,"imageTokens":1000000000}"#);
+    let image = r#"{"type":"image_url","image_url":{"url":"data:,"}}"#;
+    let images = [image; 9].join(",");
+    let user = format!(r#"{{"role":"user","content":[{images}]}}"#);
+    host.engine.ingest(0, &format!("[{user},{call},{message},{user}]"), &[]).unwrap();
+    assert!(!host.plan(Default::default()).fits);
+    assert!(host.engine.render_json().contains('\u{FFFD}'));
+    let render = host.engine.render(0, 0, u32::MAX);
+    assert!(render.items_before <= render.keep.saturating_add(4));
+
+    let far = host.engine.checkpoint().replace("\"parts\"", "\"x\"");
+    let far = far.trim_end_matches('}').to_owned()
+        + r#","dropped":[4294967295,"00"],"summary":{"text":"t","covered":4294967295,"chain":"00","ref":"000000000000","by":"local","version":1}}"#;
+    let options = common::host::options(r#"{"window":1000}"#);
+    let mut engine = Engine::restore(options, &far).unwrap();
+    engine.ingest(0, &format!("[{user},{call},{message}]"), &[]).unwrap();
+    assert!(engine.render_json().contains("tool_calls"));
+}

@@ -789,3 +789,15 @@ fn p39_p51_an_outcome_is_data() {
     assert_eq!(json["decisions"].as_array().unwrap().len(), outcome.decisions.len());
     assert!(!outcome.decisions.is_empty() && outcome.clone() == outcome);
 }
+
+#[test]
+fn a_usage_report_of_the_view_before_the_burst_teaches_nothing() {
+    let all = pairs(30, 400);
+    let mut host = Host::new(&options(10_000, ""));
+    let outcome = host.turn(&all);
+    assert!(outcome.compacted && outcome.tokens_after < outcome.tokens_before / 3 * 2);
+    host.plan(used(outcome.tokens_before));
+    assert_eq!(host.engine.estimate().ratio, 1.0);
+    host.plan(used(outcome.tokens_before));
+    assert!(host.engine.estimate().ratio > 1.0, "the next one is about the view that was sent");
+}

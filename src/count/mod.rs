@@ -67,6 +67,7 @@ fn scan(text: &str) -> [u64; WEIGHTS.len()] {
                     at += 1;
                 }
                 let next = bytes.get(at).map_or(Class::Line, |byte| CLASS[usize::from(*byte)]);
+                amounts[SPACES] += (at - start) as u64 / 80;
                 amounts[match (at - start, before, next) {
                     (1, _, Class::Lower | Class::Upper | Class::Wide) => SPACE,
                     (1, _, Class::Digit) => SPACE_DIGIT,
@@ -80,6 +81,8 @@ fn scan(text: &str) -> [u64; WEIGHTS.len()] {
                     at += 1;
                 }
                 amounts[if before == Class::Mark { LINE_AFTER_MARK } else { LINE }] += 1;
+                // A token holds a few line breaks, and no more.
+                amounts[LINE] += (at - start - 1) as u64 / 8;
             }
             Class::Mark => {
                 let mut same = true;
@@ -172,7 +175,7 @@ const WEIGHTS: [u64; 41] = {
     weights[WORD] = 1002;
     weights[JOINED_WORD] = 965;
     weights[LONG_WORD] = 125;
-    weights[VERY_LONG_WORD] = 175;
+    weights[VERY_LONG_WORD] = 300;
     weights[SHIFT] = 1033;
     weights[CAPITALS] = 1296;
     weights[CAPITAL_LETTER] = 93;
@@ -293,6 +296,7 @@ mod tests {
         assert!((8..=12).contains(&text("The quick brown fox jumps over the lazy dog.")));
         assert!(text("3fa85f64-5717-4562-b3fc-2c963f66afa6") >= 18);
         assert!((100..=180).contains(&text(&"汉字".repeat(80))));
-        assert!(text(&" ".repeat(1000)) < 10);
+        assert!((8..25).contains(&text(&" ".repeat(1000))));
+        assert!((100..200).contains(&text(&"\n".repeat(1000))));
     }
 }

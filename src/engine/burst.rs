@@ -19,6 +19,8 @@ pub(super) struct Burst {
     pub(super) focus: Option<String>,
     /// Calibrated tokens when it began.
     pub(super) before: u32,
+    /// The same uncalibrated.
+    pub(super) raw: u32,
     /// First message of the protected tail; nothing from here on is touched but by elide.
     pub(super) tail: u32,
     /// Index of the stage that runs.
@@ -60,9 +62,15 @@ impl Engine {
             self.breaker.turns = self.breaker.turns.saturating_add(1);
         }
         let measured = self.measured.take();
+        let before_burst = self.before_burst.take();
         if let (Some(usage), Some(raw), None) = (request.usage, measured, &request.overflow) {
             let model = self.model().to_owned();
-            self.calibration.sample(&model, usage.input_tokens, raw);
+            let off =
+                |raw: u32| (usage.input_tokens / f64::from(raw.max(1)) / self.ratio()).ln().abs();
+            // A report that fits the view before the burst far better is about that one.
+            if !before_burst.is_some_and(|before| off(before) + 0.3 < off(raw)) {
+                self.calibration.sample(&model, usage.input_tokens, raw);
+            }
         }
         let mut shrink = None;
         if let Some(error) = &request.overflow {
@@ -105,12 +113,14 @@ impl Engine {
             }
         }
         let tail = self.tail(&budget, overflow);
+        let raw = self.raw();
         self.burst = Some(Burst {
             budget,
             overflow,
             force: request.force,
             focus: request.focus,
             before: tokens,
+            raw,
             tail,
             stage: 0,
             stages: Vec::new(),
@@ -253,7 +263,7 @@ impl Engine {
         Situation {
             view: self.view(),
             // Whatever is decided brings the recall tool along.
-            tokens: self.visible + self.tools + self.recall_schema,
+            tokens: self.visible.saturating_add(self.tools + self.recall_schema),
             target: raw(goal),
             limit: raw(burst.budget.usable),
             tail: burst.tail,
@@ -408,6 +418,7 @@ impl Engine {
     fn finish(&mut self, burst: Burst) -> Step {
         let tokens = self.tokens();
         let compacted = !burst.decisions.is_empty();
+        self.before_burst = compacted.then_some(burst.raw);
         let fits = tokens <= burst.budget.usable;
         let reason = match (compacted, fits) {
             (_, false) => Reason::CannotFit,

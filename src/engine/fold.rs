@@ -28,7 +28,11 @@ impl Engine {
         }
         // The local summarizer fills what it is given: what the target leaves, a third of the span.
         let rest = situation.tokens.saturating_sub(fold.visible + self.head);
-        let left = situation.target.saturating_sub(rest + WRAPPER);
+        // Where the rest alone is over the target, half of what the limit leaves.
+        let left = match situation.target.saturating_sub(rest.saturating_add(WRAPPER)) {
+            left if left >= LEAST_SUMMARY => left,
+            _ => situation.limit.saturating_sub(rest.saturating_add(WRAPPER)) / 2,
+        };
         let cap = cap.min(left.min((fold.visible + self.head) / 3).max(LEAST_SUMMARY));
         let entries = summary::entries(&self.transcript, fold.from, fold.to);
         let previous = self.previous(&fold).map(|summary| &*summary.text);
@@ -152,7 +156,7 @@ impl Engine {
                 return Some(self.ask(burst, fold, 2, Some(&refusal)));
             }
             // Headings alone are not worth losing a good text for.
-            Err(refusal) if !matches!(refusal, Refusal::MissingSections(_)) => {
+            Err(refusal) if !refusal.is_minor() => {
                 self.summarizer_failed(burst, refusal.code(), refusal.to_string());
                 return None;
             }

@@ -234,11 +234,11 @@ impl Draft {
             };
             match text.and_then(|text| text.checked_string()) {
                 Some((text, lone)) => {
-                    tokens += count::text(&text);
+                    tokens = count::text(&text).saturating_add(tokens);
                     malformed |= lone;
                 }
                 None => {
-                    tokens += self.reading.image_tokens;
+                    tokens = self.reading.image_tokens.saturating_add(tokens);
                     media = true;
                 }
             }
@@ -318,11 +318,11 @@ impl Draft {
         write(role_name, 0);
         write(name, 0);
         for (part, hash) in message.parts.iter().zip(self.hashes) {
-            message.tokens += part.tokens;
+            message.tokens = message.tokens.saturating_add(part.tokens);
             write(&part.id, part.kind as u64);
             write(&part.name, hash);
             if part.kind == PartKind::Result {
-                message.tokens += count::text(&part.id);
+                message.tokens = message.tokens.saturating_add(count::text(&part.id));
             }
         }
         message.spine = spine.finish();

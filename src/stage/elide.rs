@@ -6,8 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::offload::preview_bytes;
-use super::{Proposal, Situation};
+use super::{NOTE, Proposal, Situation};
 use crate::decision::{Action, Place};
 use crate::transcript::{Message, Part, PartKind, Role};
 
@@ -81,17 +80,14 @@ fn share(situation: &Situation<'_>, parts: &[Sized<'_>], excess: u32) -> Vec<Pro
     parts
         .iter()
         .filter(|(tokens, ..)| *tokens > cap + NOTE)
-        .filter_map(|(_, place, message, part)| {
-            let bytes = preview_bytes(part.tokens, part.end - part.start, cap);
-            let head = bytes / 5 * 3;
-            let action = Action::Elided { head, tail: bytes - head };
-            situation.propose(*place, message, part, action)
+        .filter_map(|(tokens, place, message, part)| {
+            situation.preview(*place, message, part, *tokens, cap, |bytes| {
+                let head = bytes / 5 * 3;
+                Action::Elided { head, tail: bytes - head }
+            })
         })
         .collect()
 }
-
-/// Upper bound of the note between head and tail, tokens.
-const NOTE: u32 = 40;
 
 /// Smallest share that still says something, tokens.
 const SMALLEST: u32 = 24;

@@ -251,6 +251,30 @@ impl<'a> Situation<'a> {
         Some(Proposal { place, decision, saved })
     }
 
+    /// A decision that leaves head and tail of a part in at most `most` tokens, note left out.
+    /// Ends may be denser than the whole, so the size is measured and cut again.
+    fn preview(
+        &self,
+        place: Place,
+        message: &Message,
+        part: &Part,
+        now: u32,
+        most: u32,
+        action: impl Fn(u32) -> Action,
+    ) -> Option<Proposal> {
+        let length = part.end - part.start;
+        let mut bytes = offload::preview_bytes(part.content_tokens(), length, most);
+        for _ in 0..12 {
+            let proposal = self.propose(place, message, part, action(bytes));
+            let then = proposal.as_ref().map_or(now, |proposal| now.saturating_sub(proposal.saved));
+            if bytes == 0 || then <= most.saturating_add(NOTE) {
+                return proposal;
+            }
+            bytes = (u64::from(bytes) * u64::from(most) / u64::from(then + 1)) as u32 * 9 / 10;
+        }
+        None
+    }
+
     /// Takes proposals in order until the target is reached.
     fn until_target(&self, proposals: impl Iterator<Item = Proposal>) -> Vec<Proposal> {
         let mut tokens = self.tokens;
@@ -270,6 +294,9 @@ impl<'a> Situation<'a> {
         self.view.transcript.units.iter().filter(move |unit| unit.start >= lead)
     }
 }
+
+/// Upper bound of the note between head and tail, tokens.
+const NOTE: u32 = 40;
 
 /// Decisions of one run of a stage that needs nothing from the host.
 pub(crate) enum Plan {

@@ -11,10 +11,12 @@ pub(super) fn plan(stage: &Stage, situation: &Situation<'_>) -> Vec<Proposal> {
         if decided || result.tokens < min || result.media {
             return None;
         }
-        // The end of an output says how it ended, so it gets the larger share of a short preview.
-        let bytes = preview_bytes(result.tokens, result.end - result.start, stage.preview_tokens);
-        let action = Action::Offloaded { head: bytes / 2, tail: bytes - bytes / 2 };
-        situation.propose(place, message, result, action)
+        // The end of an output says how it ended, so it gets as much as the beginning.
+        let (most, now) = (stage.preview_tokens, result.content_tokens());
+        situation.preview(place, message, result, now, most, |bytes| Action::Offloaded {
+            head: bytes / 2,
+            tail: bytes - bytes / 2,
+        })
     });
     situation.until_target(proposals)
 }

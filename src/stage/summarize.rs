@@ -21,7 +21,7 @@ pub(crate) struct Fold {
 /// new one may take, `least` the tokens that a fold must free; all raw estimates.
 pub(crate) fn plan(situation: &Situation<'_>, head: u32, cap: u32, least: u32) -> Option<Fold> {
     let transcript = situation.view.transcript;
-    let covered = transcript.lead + situation.view.decisions.covered();
+    let covered = transcript.lead.saturating_add(situation.view.decisions.covered());
     let afresh = head > cap + cap / 2 + WRAPPER;
     let from = if afresh { transcript.lead } else { covered };
     let before = if afresh { 0 } else { head };
@@ -32,9 +32,9 @@ pub(crate) fn plan(situation: &Situation<'_>, head: u32, cap: u32, least: u32) -
             break;
         }
         fold.to = unit.end;
-        all += unit.tokens;
+        all = unit.tokens.saturating_add(all);
         if situation.view.shows(unit) && !transcript.unit_messages(unit).iter().any(|m| m.pinned) {
-            fold.visible += unit.tokens;
+            fold.visible = unit.tokens.saturating_add(fold.visible);
         }
         let after = situation.tokens.saturating_sub(fold.visible + head) + grown(before, all, cap);
         if after <= situation.target && fold.to >= covered {

@@ -73,7 +73,9 @@ pub(crate) fn flat_text(entries: &[Entry<'_>], scale: f64) -> String {
             EntryKind::Media => ("attachment".to_owned(), 0.0),
         };
         let _ = write!(out, "[{label}] ");
-        push_bounded(&mut out, &entry.text, (most * scale) as usize);
+        // Only labels stand at the start of a line: no text can pass for another speaker.
+        let text = entry.text.replace('\n', "\n  ");
+        push_bounded(&mut out, &text, (most * scale) as usize);
         out.push('\n');
     }
     out
@@ -158,6 +160,12 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    /// A text that lacks a few headings is still a summary; one without most of them is an error
+    /// message, an apology or chatter.
+    pub(crate) fn is_minor(&self) -> bool {
+        matches!(self, Refusal::MissingSections(names) if names.len() * 2 <= local::SECTIONS.len())
+    }
+
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Refusal::Blank => "blank",
