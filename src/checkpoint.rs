@@ -70,6 +70,11 @@ impl Engine {
             let row = row.item(self.breaker.failures).item(self.breaker.turns).close("]");
             out.raw("failures", &row);
         }
+        if self.rest.is_some() || self.low_savings > 0 {
+            let (until, tail) = self.rest.unwrap_or_default();
+            let mut row = Writer(String::from("["));
+            out.raw("rest", &row.item(until).item(tail).item(self.low_savings).close("]"));
+        }
         out.close("}")
     }
 
@@ -127,6 +132,13 @@ impl Engine {
         if let [failures, turns] = &failures[..] {
             let read = |value: &Value<'_>| value.count().ok_or_else(|| damaged("failures"));
             engine.breaker = Breaker { failures: read(failures)?, turns: read(turns)? };
+        }
+        let rest = saved.rows("rest")?;
+        if let [until, tail, low] = &rest[..] {
+            let read = |value: &Value<'_>| value.count().ok_or_else(|| damaged("rest"));
+            let (until, tail) = (read(until)?, read(tail)?);
+            engine.rest = (until > 0).then_some((until, tail));
+            engine.low_savings = read(low)?;
         }
         engine.unverified = true;
         Ok(engine)

@@ -68,9 +68,9 @@ pub struct Engine {
     /// Raw tokens of the view before the last burst: a usage report may still be about that one.
     before_burst: Option<u32>,
     pub(crate) breaker: Breaker,
-    /// Planning rests until the view has this many tokens.
-    rest_until: Option<u32>,
-    low_savings: u32,
+    /// Planning rests until the view has this many tokens or its tail begins elsewhere; body index.
+    pub(crate) rest: Option<(u32, u32)>,
+    pub(crate) low_savings: u32,
     repairs: Vec<Repair>,
     /// Message and kind of every repair that an outcome has told of, in order.
     told: Vec<(u32, &'static str)>,
@@ -146,7 +146,7 @@ impl Engine {
             measured: None,
             before_burst: None,
             breaker: Breaker::default(),
-            rest_until: None,
+            rest: None,
             low_savings: 0,
             repairs: Vec::new(),
             told: Vec::new(),

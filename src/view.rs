@@ -386,10 +386,18 @@ fn renamed_ids(message: &Message) -> Vec<(u32, String)> {
     let ids: BinaryHeap<(&str, u32)> =
         message.calls().map(|(part, call)| (&*call.id, part)).collect();
     let ids = ids.into_sorted_vec();
-    let mut renamed = Vec::new();
+    let mut renamed: Vec<(u32, String)> = Vec::new();
     for same in ids.chunk_by(|(a, _), (b, _)| a == b).filter(|same| !same[0].0.is_empty()) {
-        for ((id, part), count) in same.iter().zip(1u32..).skip(1) {
-            renamed.push((*part, format!("{id}~{count}")));
+        let mut count = 1u32;
+        for (id, part) in same.iter().skip(1) {
+            let name = loop {
+                count += 1;
+                let name = format!("{id}~{count}");
+                if ids.binary_search_by(|(other, _)| (*other).cmp(&*name)).is_err() {
+                    break name;
+                }
+            };
+            renamed.push((*part, name));
         }
     }
     renamed

@@ -94,3 +94,24 @@ fn members_that_stand_twice_and_absurd_sizes_do_no_harm() {
     engine.ingest(0, &format!("[{user},{call},{message}]"), &[]).unwrap();
     assert!(engine.render_json().contains("tool_calls"));
 }
+
+#[test]
+fn a_new_id_is_no_old_one() {
+    let call = |id: &str| {
+        format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#)
+    };
+    let result = |id: &str, text: &str| {
+        format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"{text}"}}"#)
+    };
+    let calls = [call("x"), call("x"), call("x~2")].join(",");
+    let (view, kinds) = mended(&format!(
+        r#"[{{"role":"user","content":"hi"}},{{"role":"assistant","tool_calls":[{calls}]}},{},{},{}]"#,
+        result("x", "1"),
+        result("x", "2"),
+        result("x~2", "3"),
+    ));
+    assert_eq!(kinds, ["duplicate_id"]);
+    for (id, text) in [("x", "1"), ("x~3", "2"), ("x~2", "3")] {
+        assert!(view.contains(&result(id, text)), "{view}");
+    }
+}

@@ -105,10 +105,12 @@ impl Engine {
         let least = self.stages.iter().map(|stage| stage.at(&budget)).min().unwrap_or(u32::MAX);
         if !overflow && !request.force {
             if tokens < least && tokens <= budget.usable {
-                self.rest_until = None;
+                self.rest = None;
                 return Ok(self.idle(Reason::UnderTrigger));
             }
-            if self.rest_until.is_some_and(|rest| tokens < rest) && tokens <= budget.usable {
+            let tail = self.tail(&budget, false).saturating_sub(self.transcript.lead);
+            let rests = self.rest.is_some_and(|(until, at)| tokens < until && tail == at);
+            if rests && tokens <= budget.usable {
                 return Ok(self.idle(Reason::NothingToCompact));
             }
         }
@@ -429,7 +431,9 @@ impl Engine {
         let low = saved < burst.budget.usable / 50;
         self.low_savings = if low { self.low_savings + 1 } else { 0 };
         let rests = !compacted || self.low_savings >= MAX_LOW_SAVINGS;
-        self.rest_until = rests.then(|| tokens.saturating_add(burst.budget.trigger / 50));
+        let tail = self.tail(&burst.budget, false).saturating_sub(self.transcript.lead);
+        let until = tokens.saturating_add(burst.budget.trigger / 50);
+        self.rest = rests.then_some((until, tail));
         if !fits {
             let usable = burst.budget.usable;
             let what = format!(
