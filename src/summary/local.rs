@@ -430,7 +430,7 @@ mod tests {
                 r#"{"file_path": "src/parser.rs", "new_string": "x"}"#,
             ),
             (EntryKind::Result { name: "edit", is_error: false }, "done"),
-            (BASH, r#"{"command": "cd /work/app && cargo test > log.txt"}"#),
+            (BASH, r#"{"command": "cd /srv/app && cargo test > log.txt"}"#),
             (OUT, "error[E0308]: mismatched types\n  --> src/parser.rs:7:9"),
             (
                 EntryKind::Call { name: "apply_patch" },
@@ -465,7 +465,7 @@ mod tests {
             (SECTIONS[1], "- Done: fix the lexer"),
             (SECTIONS[2], "- The root cause was the lexer's lookahead."),
             (SECTIONS[3], "- Written: src/parser.rs, log.txt, src/lexer.rs"),
-            (SECTIONS[3], "- Directory: /work/app"),
+            (SECTIONS[3], "- Directory: /srv/app"),
             (SECTIONS[3], "- Ran: `cargo test > log.txt` -> failed"),
             (SECTIONS[3], "- Media: image or file (message 12)"),
             (SECTIONS[4], "- Never change the public API."),
