@@ -483,7 +483,8 @@ impl Engine {
         self.transcript.removed = 0;
         self.epoch = self.epoch.wrapping_add(1);
         self.touched = 0;
-        self.head = self.view().head().map_or(0, |head| count::text(&head) + MESSAGE_FRAMING);
+        self.head =
+            self.view().head().map_or(0, |head| count::text(&head) + count::MESSAGE_FRAMING);
         self.visible = self.head;
         for index in 0..self.transcript.units.len() {
             let unit = self.transcript.units[index];
@@ -651,6 +652,3 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// Tokens around one tool schema, as lovia and OpenAI's rendering of functions suggest.
 const TOOL_FRAMING: u32 = 8;
-
-/// Tokens around the message that stands for what is hidden.
-const MESSAGE_FRAMING: u32 = 4;

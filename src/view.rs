@@ -173,7 +173,8 @@ impl View<'_> {
             let Some(link) = call.link else {
                 if !pending {
                     let json = self.format.result_message(id, &call.name, UNANSWERED);
-                    out.tokens += count::text(UNANSWERED) + count::text(id) + 4;
+                    out.tokens +=
+                        count::text(UNANSWERED) + count::text(id) + count::MESSAGE_FRAMING;
                     out.items.push(Item::Insert { json });
                     let detail = "a result that says so stands in";
                     out.repair("unanswered_call", index, Some(&call.id), detail);

@@ -8,6 +8,10 @@
 //! of agent transcripts, code, logs, data and prose in a dozen languages, and raised by 3 % to
 //! lean to the safe side. Calibration by reported usage does the rest.
 
+/// Tokens around each message: role and delimiters. OpenAI's cookbook counts 3 and one for the
+/// role on the models since gpt-3.5-turbo-0613.
+pub(crate) const MESSAGE_FRAMING: u32 = 4;
+
 /// Estimated tokens of a text.
 pub(crate) fn text(text: &str) -> u32 {
     let amounts = scan(text);

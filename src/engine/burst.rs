@@ -108,9 +108,8 @@ impl Engine {
                 self.rest = None;
                 return Ok(self.idle(Reason::UnderTrigger));
             }
-            let tail = self.tail(&budget, false).saturating_sub(self.transcript.lead);
-            let rests = self.rest.is_some_and(|(until, at)| tokens < until && tail == at);
-            if rests && tokens <= budget.usable {
+            let rests = |(until, at)| tokens < until && self.body_tail(&budget) == at;
+            if tokens <= budget.usable && self.rest.is_some_and(rests) {
                 return Ok(self.idle(Reason::NothingToCompact));
             }
         }
@@ -344,6 +343,11 @@ impl Engine {
         });
     }
 
+    /// First body message of the tail that holds without an overflow.
+    fn body_tail(&self, budget: &Budget) -> u32 {
+        self.tail(budget, false).saturating_sub(self.transcript.lead)
+    }
+
     /// First message of the protected tail: the newest units that fit its size, and whatever the
     /// model has not answered; the newest user message too where that costs no more than twice.
     fn tail(&self, budget: &Budget, overflow: bool) -> u32 {
@@ -431,9 +435,8 @@ impl Engine {
         let low = saved < burst.budget.usable / 50;
         self.low_savings = if low { self.low_savings + 1 } else { 0 };
         let rests = !compacted || self.low_savings >= MAX_LOW_SAVINGS;
-        let tail = self.tail(&burst.budget, false).saturating_sub(self.transcript.lead);
         let until = tokens.saturating_add(burst.budget.trigger / 50);
-        self.rest = rests.then_some((until, tail));
+        self.rest = rests.then(|| (until, self.body_tail(&burst.budget)));
         if !fits {
             let usable = burst.budget.usable;
             let what = format!(

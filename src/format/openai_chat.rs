@@ -303,7 +303,7 @@ impl Draft {
             role,
             parts: self.parts,
             raw: raw.into(),
-            tokens: MESSAGE_FRAMING + count::text(name),
+            tokens: count::MESSAGE_FRAMING + count::text(name),
             empty,
             pinned: false,
             spine: 0,
@@ -329,10 +329,6 @@ impl Draft {
         message
     }
 }
-
-/// Tokens around each message: role and delimiters. OpenAI's cookbook counts 3 and one for the
-/// role on the models since gpt-3.5-turbo-0613.
-const MESSAGE_FRAMING: u32 = 4;
 
 /// Tokens around a call beside its name, id and arguments; measured on o200k transcripts as the
 /// JSON punctuation of `{"type":"function","function":{...}}` that providers render.

@@ -48,13 +48,7 @@ fn parts<'a>(situation: &Situation<'a>, wanted: impl Fn(&Part) -> bool) -> Vec<S
                 if orphan || part.media || old.is_some_and(|old| old.action == Action::Cleared) {
                     continue;
                 }
-                let tokens = match old {
-                    Some(old) => {
-                        crate::count::text(&situation.view.replacement(message, part, old))
-                    }
-                    None => part.content_tokens(),
-                };
-                found.push((tokens, place, message, part));
+                found.push((situation.now(place, message, part), place, message, part));
             }
         }
     }
@@ -80,8 +74,8 @@ fn share(situation: &Situation<'_>, parts: &[Sized<'_>], excess: u32) -> Vec<Pro
     parts
         .iter()
         .filter(|(tokens, ..)| *tokens > cap + NOTE)
-        .filter_map(|(tokens, place, message, part)| {
-            situation.preview(*place, message, part, *tokens, cap, |bytes| {
+        .filter_map(|(_, place, message, part)| {
+            situation.preview(*place, message, part, cap, |bytes| {
                 let head = bytes / 5 * 3;
                 Action::Elided { head, tail: bytes - head }
             })

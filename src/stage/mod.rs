@@ -221,6 +221,28 @@ impl<'a> Situation<'a> {
         found
     }
 
+    /// Tokens that a part's content takes in the view now.
+    fn now(&self, place: Place, message: &Message, part: &Part) -> u32 {
+        match self.view.decisions.parts.get(place) {
+            Some(old) => count::text(&self.view.replacement(message, part, old)),
+            None => part.content_tokens(),
+        }
+    }
+
+    /// The decision on a part as it stands, or one that names its content for the first time.
+    fn decision(&self, place: Place, message: &Message, part: &Part, action: Action) -> Decision {
+        if let Some(old) = self.view.decisions.parts.get(place) {
+            return Decision { action, ..*old };
+        }
+        let content = message.content(part);
+        Decision {
+            action,
+            reference: Ref::of(&content),
+            chars: content.chars().count() as u32,
+            anchor: message.anchor(part, self.view.transcript.key),
+        }
+    }
+
     /// A decision for a part, if it makes the view smaller than it is now.
     fn propose(
         &self,
@@ -229,24 +251,9 @@ impl<'a> Situation<'a> {
         part: &Part,
         action: Action,
     ) -> Option<Proposal> {
-        let old = self.view.decisions.parts.get(place);
-        let (reference, chars) = match old {
-            Some(old) => (old.reference, old.chars),
-            None => {
-                let content = message.content(part);
-                (Ref::of(&content), content.chars().count() as u32)
-            }
-        };
-        let anchor = match old {
-            Some(old) => old.anchor,
-            None => message.anchor(part, self.view.transcript.key),
-        };
-        let decision = Decision { action, reference, chars, anchor };
-        let now = match old {
-            Some(old) => count::text(&self.view.replacement(message, part, old)),
-            None => part.content_tokens(),
-        };
+        let decision = self.decision(place, message, part, action);
         let then = count::text(&self.view.replacement(message, part, &decision));
+        let now = self.now(place, message, part);
         let saved = now.checked_sub(then).filter(|saved| *saved > 0)?;
         Some(Proposal { place, decision, saved })
     }
@@ -258,17 +265,19 @@ impl<'a> Situation<'a> {
         place: Place,
         message: &Message,
         part: &Part,
-        now: u32,
         most: u32,
         action: impl Fn(u32) -> Action,
     ) -> Option<Proposal> {
         let length = part.end - part.start;
         let mut bytes = offload::preview_bytes(part.content_tokens(), length, most);
+        let now = self.now(place, message, part);
+        let mut decision = self.decision(place, message, part, action(bytes));
         for _ in 0..12 {
-            let proposal = self.propose(place, message, part, action(bytes));
-            let then = proposal.as_ref().map_or(now, |proposal| now.saturating_sub(proposal.saved));
+            decision.action = action(bytes);
+            let then = count::text(&self.view.replacement(message, part, &decision)).min(now);
             if bytes == 0 || then <= most.saturating_add(NOTE) {
-                return proposal;
+                let saved = now - then;
+                return (saved > 0).then_some(Proposal { place, decision, saved });
             }
             bytes = (u64::from(bytes) * u64::from(most) / u64::from(then + 1)) as u32 * 9 / 10;
         }

@@ -12,8 +12,7 @@ pub(super) fn plan(stage: &Stage, situation: &Situation<'_>) -> Vec<Proposal> {
             return None;
         }
         // The end of an output says how it ended, so it gets as much as the beginning.
-        let (most, now) = (stage.preview_tokens, result.content_tokens());
-        situation.preview(place, message, result, now, most, |bytes| Action::Offloaded {
+        situation.preview(place, message, result, stage.preview_tokens, |bytes| Action::Offloaded {
             head: bytes / 2,
             tail: bytes - bytes / 2,
         })
