@@ -50,22 +50,32 @@ async function setUp() {
     if (status !== 0) throw new Error('js/setup.sh says why');
     return `tools in ${tools}`;
   });
-  await step('npm ci', installPackages);
+  await step('npm ci', () => installPackages(js));
   await step('crates', async () => {
     await run('cargo', ['fetch', '--locked', '--target', 'wasm32-unknown-unknown']);
   });
 }
 
-/** Installs js/node_modules, unless it was made from the same lock file. */
-async function installPackages() {
+/** What the tests in other runtimes need: a browser, a Redis, and packages of their own. */
+async function setUpRuntimes() {
+  await step('set-up of the runtimes', async () => {
+    const args = [join(root, 'js/setup.sh'), 'runtimes'];
+    const { status } = spawnSync('bash', args, { stdio: 'inherit' });
+    if (status !== 0) throw new Error('js/setup.sh says why');
+  });
+  await step('npm ci of the runtimes', () => installPackages(join(root, 'tests/runtimes')));
+}
+
+/** Installs the node_modules of a folder, unless they were made from the same lock file. */
+async function installPackages(folder) {
   const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
   for (const file of ['package.json', 'package-lock.json']) {
-    hash.update(readFileSync(join(js, file)));
+    hash.update(readFileSync(join(folder, file)));
   }
   const wanted = hash.digest('hex');
-  const stamp = join(js, 'node_modules', '.lock-hash');
+  const stamp = join(folder, 'node_modules', '.lock-hash');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return 'unchanged';
-  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: js });
+  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder });
   writeFileSync(stamp, wanted);
 }
 
@@ -100,7 +110,7 @@ async function lintScripts() {
 }
 
 // Biome takes its configuration from the folder that it runs in.
-const scripts = ['.', '../tests/js', '../www'];
+const scripts = ['.', '../tests/js', '../tests/runtimes', '../www'];
 
 async function testRust() {
   await step('cargo test', async () => {
@@ -200,7 +210,18 @@ const commands = {
     );
     await step('size', checkSize);
     await testScripts('package test', [packaging]);
+    await setUpRuntimes();
+    await testScripts('runtimes', await filesIn('tests/runtimes', /\.test\.mjs$/));
     say(`every check passed in ${((performance.now() - start) / 1000).toFixed(0)} s`);
+    summary();
+  },
+
+  /** The packed package in every runtime, bundler and store, after the last build. */
+  async runtimes() {
+    await setUp();
+    await build();
+    await setUpRuntimes();
+    await testScripts('runtimes', await filesIn('tests/runtimes', /\.test\.mjs$/));
     summary();
   },
 
