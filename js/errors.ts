@@ -5,6 +5,8 @@
  * - `invalid_checkpoint`, `unsupported_checkpoint`: the checkpoint
  * - `unknown_effect`, `invalid_reply`: the call of `resolve`
  * - `disposed`: the session was disposed of
+ * - `conflict`: another worker saved the conversation's checkpoint meanwhile; load it and go on
+ * - `corrupt`: what a store holds is not what was put there
  * - `no_wasm`: WebAssembly cannot be started here
  * - `internal`: a fault of tidemark; restore the session from its last checkpoint
  */
@@ -18,6 +20,8 @@ export type TidemarkErrorCode =
   | 'unknown_effect'
   | 'invalid_reply'
   | 'disposed'
+  | 'conflict'
+  | 'corrupt'
   | 'no_wasm'
   | 'internal';
 

@@ -13,6 +13,9 @@ const here = join(root, 'tests/runtimes');
 /** A program of tests/runtimes/node_modules. */
 export const bin = (name) => join(here, 'node_modules/.bin', name);
 
+/** Bun itself: what npm links for it wants an install script first. */
+export const bunProgram = () => bin(`../@oven/bun-${process.platform}-${process.arch}/bin/bun`);
+
 // The npm that started the tests tells every npm below it to work in js/ too.
 const env = Object.fromEntries(
   Object.entries(process.env).filter(

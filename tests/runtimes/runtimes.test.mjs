@@ -7,7 +7,7 @@ import { EdgeVM } from '@edge-runtime/vm';
 import { build } from 'esbuild';
 import { Miniflare } from 'miniflare';
 import { answerOf, launch, serve } from './chromium.mjs';
-import { bin, cleanProject, goldenCases, run } from './project.mjs';
+import { bin, bunProgram, cleanProject, goldenCases, run } from './project.mjs';
 
 let project;
 let expected;
@@ -77,11 +77,6 @@ test('Deno', async () => {
 test('Bun', async () => {
   check(JSON.parse(await run(bunProgram(), ['run.mjs'], project.folder)));
 });
-
-/** The program itself: what npm links wants an install script first. */
-function bunProgram() {
-  return bin(`../@oven/bun-${process.platform}-${process.arch}/bin/bun`);
-}
 
 test('workerd, in miniflare, with the wasm as a static import', async () => {
   project.write(
