@@ -12,7 +12,7 @@ export {
   type UsageReport,
 } from './compactor.js';
 export type { SummarizeRequest, Summarizer } from './driver.js';
-export { TidemarkError, type TidemarkErrorCode } from './errors.js';
+export { InternalError, TidemarkError, type TidemarkErrorCode } from './errors.js';
 export { init } from './load.js';
 export {
   classifyError,

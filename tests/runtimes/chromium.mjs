@@ -50,14 +50,14 @@ export async function launch(args = []) {
  * Opens a page that leaves its answer in `globalThis.answer`, and gives that back; an error of the
  * page is thrown.
  */
-export async function answerOf(browser, url) {
+export async function answerOf(browser, url, timeout = 120_000) {
   const page = await browser.newPage();
   const errors = [];
   page.on('pageerror', (error) => errors.push(error.message));
   page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
   try {
     await page.goto(url);
-    const answered = page.waitForFunction('globalThis.answer', undefined, { timeout: 60_000 });
+    const answered = page.waitForFunction('globalThis.answer', undefined, { timeout });
     return await (await answered).jsonValue();
   } catch (error) {
     throw new Error(`${url}: ${error.message}\n${errors.join('\n')}`);
