@@ -440,8 +440,10 @@ function edited<T extends object>(message: T, edit: Edit): T {
     holder = inner as Record<string | number, unknown>;
   }
   const last = edit.path.at(-1) as string | number;
-  if (edit.json === '') delete holder[last];
-  else holder[last] = JSON.parse(edit.json);
+  if (edit.json === '') {
+    if (Array.isArray(holder)) holder.splice(last as number, 1);
+    else delete holder[last];
+  } else holder[last] = JSON.parse(edit.json);
   return copy;
 }
 

@@ -24,6 +24,9 @@ impl Engine {
                 Action::Offloaded { head, tail } => ("o", head, tail),
                 Action::Elided { head, tail } => ("e", head, tail),
                 Action::Cleared => ("c", 0, 0),
+                Action::Duplicate => ("d", 0, 0),
+                Action::Superseded => ("s", 0, 0),
+                Action::Removed => ("r", 0, 0),
             };
             let name = format!("{}{:016x}", decision.reference, decision.anchor);
             let mut row = Writer(String::from("["));
@@ -247,6 +250,9 @@ fn read_part(row: Value<'_>) -> Option<(Place, Decision)> {
         "o" => Action::Offloaded { head, tail },
         "e" => Action::Elided { head, tail },
         "c" => Action::Cleared,
+        "d" => Action::Duplicate,
+        "s" => Action::Superseded,
+        "r" => Action::Removed,
         _ => return None,
     };
     let reference = Ref::parse(name.get(..12)?)?;

@@ -124,16 +124,17 @@ impl Engine {
             u64::from_le_bytes(bytes)
         };
         let key = (half(0), half(8));
+        let format = options.format.format();
         let mut engine = Engine {
             reading: Reading { key, image_tokens: sizes.image_tokens },
             sizes,
             stages,
-            format: options.format.format(),
+            format,
             nonce: hex(&derive(&secret, "fence")[..4]),
             secret,
             namespace,
             options,
-            transcript: Transcript::new(key),
+            transcript: Transcript::new(key, format.pairing()),
             decisions: Decisions::default(),
             tools: 0,
             recall_schema: 0,
@@ -199,6 +200,7 @@ impl Engine {
         let changed = from + same;
         let before = self.len();
         let lead = self.transcript.lead;
+        let pending = self.transcript.pending;
         let first = self.transcript.replace(changed, messages.split_off(same));
         if self.burst.as_ref().is_some_and(|burst| changed < burst.tail as usize) {
             self.burst = None;
@@ -208,17 +210,19 @@ impl Engine {
             self.told.truncate(self.told.partition_point(|(index, _)| (*index as usize) < changed));
         }
         let moved = rewritten && self.reanchor(changed as u32);
-        if self.snap() || moved || lead != self.transcript.lead {
+        let begins = from <= lead as usize && self.format.user_first();
+        if self.snap() || moved || lead != self.transcript.lead || begins {
             self.recount();
             return Ok(());
         }
         self.visible -= std::mem::take(&mut self.transcript.removed).min(self.visible);
         self.touched = self.touched.min(first);
-        // The unit before may have held calls that now count as unanswered.
-        if let Some(before) = first.checked_sub(1)
-            && self.cost(before)
-        {
-            self.touched = self.touched.min(before);
+        // Units before may have held calls that now count as unanswered.
+        let from = pending.map_or(first, |index| self.transcript.unit_of(index));
+        for before in from.min(first.saturating_sub(1))..first {
+            if self.cost(before) {
+                self.touched = self.touched.min(before);
+            }
         }
         for unit in first..self.transcript.units.len() {
             self.cost(unit);

@@ -8,7 +8,7 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-use crate::json::{Json, Kind as JsonKind, unescape};
+use crate::json::{Json, Kind as JsonKind, unescape, write_string};
 
 /// Who speaks. `developer` is the newer name of `system`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,10 @@ pub(crate) struct Part {
     pub kind: PartKind,
     /// Where the value stands inside the message object.
     pub path: Box<[Step]>,
+    /// Steps of the path that lead to the element which leaves with it: 0 for the whole message.
+    pub block: u8,
+    /// How a text is written where the value stands.
+    pub shape: Shape,
     /// Byte range of the value in the message's raw JSON.
     pub start: u32,
     pub end: u32,
@@ -62,10 +66,66 @@ pub(crate) struct Part {
     pub framing: u32,
     /// The value holds images or files beside its text.
     pub media: bool,
+    /// Signed or encrypted: byte-identical in the view, or absent.
+    pub signed: bool,
     /// What is wrong with the value, where a provider would refuse it.
     pub flaw: Option<Flaw>,
     /// Of a call: the message that answers it. Of a result: the call it answers.
     pub link: Option<Link>,
+}
+
+/// How a text is written where the value of a part stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// A JSON string.
+    #[default]
+    String,
+    /// A JSON string that holds the JSON of an object: arguments that strict servers parse.
+    ObjectText,
+    /// An object: arguments that are no string.
+    Object,
+    /// The output of a tool as the AI SDK types it.
+    Output,
+    /// The response of a function as Gemini has it.
+    Response,
+    /// A content block of text in place of another block.
+    TextBlock,
+    /// The same for OpenAI Responses.
+    InputText,
+    /// The same for Gemini.
+    TextPart,
+}
+
+impl Shape {
+    /// Writes `text` as the JSON that stands in for the value. For arguments the text is already
+    /// the JSON of an object.
+    pub(crate) fn write(self, text: &str) -> String {
+        let (before, after) = match self {
+            Shape::String | Shape::ObjectText => ("", ""),
+            Shape::Object => return text.to_owned(),
+            Shape::Output => ("{\"type\":\"text\",\"value\":", "}"),
+            Shape::Response => ("{\"result\":", "}"),
+            Shape::TextBlock => ("{\"type\":\"text\",\"text\":", "}"),
+            Shape::InputText => ("{\"type\":\"input_text\",\"text\":", "}"),
+            Shape::TextPart => ("{\"text\":", "}"),
+        };
+        let mut out = String::with_capacity(text.len() + before.len() + 3);
+        out.push_str(before);
+        write_string(&mut out, text);
+        out.push_str(after);
+        out
+    }
+}
+
+/// How the results of a wire format stand to their calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pairing {
+    /// Right behind the message with the calls, a message each, in the order of the calls.
+    Each,
+    /// Right behind a run of assistant messages; one message may hold several.
+    Turn,
+    /// Anywhere after the call.
+    Loose,
 }
 
 /// Place of a part: message index, part index.
@@ -85,6 +145,8 @@ pub(crate) struct Message {
     pub tokens: u32,
     /// Nothing that a provider would take as content.
     pub empty: bool,
+    /// It stands and falls with the message after it.
+    pub glued: bool,
     /// The caller asked never to compact it.
     pub pinned: bool,
     /// Keyed hash of everything but the content of tool results, which hosts may trim.
@@ -106,6 +168,8 @@ pub(crate) enum Flaw {
     ObjectArguments,
     /// A call has no arguments.
     NoArguments,
+    /// An empty text among other content.
+    EmptyText,
 }
 
 impl Part {
@@ -163,6 +227,16 @@ impl Message {
         self.parts_of(PartKind::Result)
     }
 
+    /// Nothing but results, and what belongs to them.
+    pub(crate) fn only_results(&self) -> bool {
+        self.role == Role::Tool && !self.parts.iter().any(|part| part.kind == PartKind::Text)
+    }
+
+    /// What its user says, not only results that are handed back in the user's name.
+    pub(crate) fn from_user(&self) -> bool {
+        self.role == Role::User || (self.role == Role::Tool && !self.only_results())
+    }
+
     fn parts_of(&self, kind: PartKind) -> impl Iterator<Item = (u32, &Part)> {
         (0u32..).zip(&self.parts).filter(move |(_, part)| part.kind == kind)
     }
@@ -205,7 +279,6 @@ pub(crate) fn hasher(key: HashKey) -> SipHasher13 {
 }
 
 /// Every message of the conversation, in order, and how they hang together.
-#[derive(Default)]
 pub(crate) struct Transcript {
     pub messages: Vec<Message>,
     pub units: Vec<Unit>,
@@ -217,12 +290,25 @@ pub(crate) struct Transcript {
     open: Vec<Option<Link>>,
     /// The first of `open` that may still wait: results mostly come in order.
     next_open: usize,
+    /// First message whose calls may still get their results.
+    pub pending: Option<u32>,
     pub key: HashKey,
+    pub pairing: Pairing,
 }
 
 impl Transcript {
-    pub(crate) fn new(key: HashKey) -> Transcript {
-        Transcript { key, ..Transcript::default() }
+    pub(crate) fn new(key: HashKey, pairing: Pairing) -> Transcript {
+        Transcript {
+            key,
+            pairing,
+            pending: None,
+            messages: Vec::new(),
+            units: Vec::new(),
+            lead: 0,
+            removed: 0,
+            open: Vec::new(),
+            next_open: 0,
+        }
     }
 
     pub(crate) fn len(&self) -> u32 {
@@ -242,6 +328,7 @@ impl Transcript {
         for message in again.into_iter().chain(messages) {
             first = first.min(self.push(message));
         }
+        self.pending = self.find_pending();
         first
     }
 
@@ -266,7 +353,7 @@ impl Transcript {
         }
         if message.role == Role::Assistant {
             // A new turn of the model: no provider would take a result for older calls now.
-            if !after_assistant {
+            if !after_assistant && self.pairing != Pairing::Loose {
                 self.open.clear();
                 self.next_open = 0;
             }
@@ -291,6 +378,10 @@ impl Transcript {
                 }
                 first = Some(first.map_or(call.message, |f: u32| f.min(call.message)));
             }
+        }
+        // What the message before it is glued to.
+        if self.messages.last().is_some_and(|last| last.glued) {
+            first = Some(first.unwrap_or(index).min(index - 1));
         }
         self.messages.push(message);
         let start = match first {
@@ -328,7 +419,10 @@ impl Transcript {
         self.next_open = 0;
         let end = self.messages.iter().rposition(|m| m.role == Role::Assistant);
         let Some(end) = end else { return };
-        let others = self.messages[..end].iter().rposition(|m| m.role != Role::Assistant);
+        let others = match self.pairing {
+            Pairing::Loose => None,
+            _ => self.messages[..end].iter().rposition(|m| m.role != Role::Assistant),
+        };
         for index in others.map_or(0, |at| at + 1)..=end {
             for (part, call) in self.messages[index].calls() {
                 let answered = call.link.is_some_and(|link| link.message < self.len());
@@ -347,12 +441,23 @@ impl Transcript {
         &self.messages[unit.start as usize..unit.end as usize]
     }
 
-    /// The message of the unit whose calls still wait while nothing but results came after it.
-    pub(crate) fn pending(&self, unit: &Unit) -> Option<u32> {
-        let messages = self.unit_messages(unit);
-        let last = messages.iter().rposition(|message| message.role != Role::Tool)?;
-        let waits = messages[last].calls().any(|(_, call)| call.link.is_none());
-        (waits && unit.end == self.len()).then_some(unit.start + last as u32)
+    /// First message whose calls may still get their results: nothing but results came after the
+    /// newest assistant messages.
+    fn find_pending(&self) -> Option<u32> {
+        let last = self.messages.iter().rposition(|message| !message.only_results())?;
+        if self.messages[last].role != Role::Assistant {
+            return None;
+        }
+        Some(match self.pairing {
+            Pairing::Each => last as u32,
+            _ => self.run_start(last),
+        })
+    }
+
+    /// First of the assistant messages in a row that end with `last`.
+    fn run_start(&self, last: usize) -> u32 {
+        let other = self.messages[..last].iter().rposition(|m| m.role != Role::Assistant);
+        other.map_or(0, |at| at as u32 + 1)
     }
 
     /// First message the model has not answered yet: trailing input, fresh results and the calls
@@ -367,7 +472,10 @@ impl Transcript {
             from -= 1;
         }
         // A last message of calls has no results yet, and calls may wait across user messages.
-        let waiting = self.open.iter().flatten().map(|call| call.message).min();
+        let newest = self.messages.iter().rposition(|message| message.role == Role::Assistant);
+        let newest = newest.map_or(0, |last| self.run_start(last));
+        let waiting = self.open.iter().rev().flatten().map(|call| call.message);
+        let waiting = waiting.take_while(|message| *message >= newest).min();
         from = from.min(waiting.unwrap_or(from));
         match self.units.get(self.unit_of(from)) {
             // Results pull in their calls.

@@ -1,6 +1,7 @@
 //! From decisions to the view: edits over the caller's messages, and edits to bytes.
 
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use serde::{Serialize, Serializer};
 
@@ -8,7 +9,9 @@ use crate::count;
 use crate::decision::{Action, Decision, Decisions, Place};
 use crate::format::Format;
 use crate::json::{Json, Value, write_string};
-use crate::transcript::{Flaw, Message, Part, PartKind, Role, Step, Transcript, Unit};
+use crate::transcript::{
+    Flaw, Link, Message, Pairing, Part, PartKind, Role, Shape, Step, Transcript, Unit,
+};
 
 /// One value of a message replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -72,7 +75,8 @@ impl Item {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Repair {
     /// `orphan_result`, `unanswered_call`, `misplaced_result`, `duplicate_id`, `empty_message`,
-    /// `empty_calls`, `lone_surrogate`, `null_result`, `object_arguments` or `no_arguments`.
+    /// `empty_text`, `empty_calls`, `lone_surrogate`, `null_result`, `object_arguments`,
+    /// `no_arguments` or `assistant_first`.
     pub kind: &'static str,
     /// Message of the transcript.
     pub index: u32,
@@ -126,105 +130,207 @@ impl View<'_> {
 
     pub(crate) fn unit(&self, unit: &Unit) -> Rendered {
         let mut out = Rendered::default();
-        let pending = self.transcript.pending(unit);
-        for (index, message) in (unit.start..).zip(self.transcript.unit_messages(unit)) {
-            match message.role {
-                // Answers follow their calls, wherever in the unit they stand.
-                Role::Tool => self.result_in_place(index, message, &mut out),
-                Role::Assistant if message.calls().next().is_some() => {
-                    self.batch(index, message, pending == Some(index), &mut out);
-                }
-                _ if message.empty => {
-                    out.repair("empty_message", index, None, "a placeholder stands in");
-                    let path = vec![Step::Key("content")];
-                    let edits = vec![Edit { path, json: quoted(EMPTY) }];
-                    out.tokens += count::text(EMPTY);
-                    self.message(index, message, edits, &mut out);
-                }
-                _ => self.message(index, message, Vec::new(), &mut out),
+        if unit.start == self.transcript.lead && self.starts_without_user() {
+            let detail = "a user message stands before it";
+            out.repair("assistant_first", unit.start, None, detail);
+        }
+        if self.transcript.pairing == Pairing::Loose {
+            let renamed = self.renamed(unit.start..unit.end, &mut out);
+            for index in unit.start..unit.end {
+                self.in_place(index, &renamed, &mut out);
+                self.missing(index..index + 1, &renamed, &mut out);
             }
+            return out;
+        }
+        let mut index = unit.start;
+        while index < unit.end {
+            index = match self.message_at(index).calls().next() {
+                Some(_) => self.batch(index, unit.end, &mut out),
+                None => {
+                    self.in_place(index, &[], &mut out);
+                    index + 1
+                }
+            };
         }
         out
     }
 
-    /// A tool message met in transcript order: shown already with its call, or an orphan.
-    fn result_in_place(&self, index: u32, message: &Message, out: &mut Rendered) {
-        if message.results().all(|(_, result)| result.link.is_none()) {
-            let id = message.parts.first().map(|part| &*part.id);
-            out.repair("orphan_result", index, id, "left out: no call waits for it");
+    fn message_at(&self, index: u32) -> &Message {
+        &self.transcript.messages[index as usize]
+    }
+
+    /// A message in transcript order. Results are shown with their calls already, or are orphans.
+    fn in_place(&self, index: u32, renamed: &[Renamed], out: &mut Rendered) {
+        let message = self.message_at(index);
+        let linked = message.results().any(|(_, result)| result.link.is_some());
+        if !linked || self.transcript.pairing == Pairing::Loose {
+            self.message(index, renamed, out);
         }
     }
 
-    fn batch(&self, index: u32, message: &Message, pending: bool, out: &mut Rendered) {
-        let renamed = renamed_ids(message);
-        let mut edits = Vec::new();
-        for (part, id) in &renamed {
-            let call = &message.parts[*part as usize];
-            let mut path = call.path[..2].to_vec();
-            path.push(Step::Key("id"));
-            edits.push(Edit { path, json: quoted(id) });
-            out.repair("duplicate_id", index, Some(&call.id), "made unique in call and result");
+    /// Calls, and behind them their results wherever in the unit they stand. Returns the index of
+    /// the message that follows.
+    fn batch(&self, index: u32, end: u32, out: &mut Rendered) -> u32 {
+        let each = self.transcript.pairing == Pairing::Each;
+        let mut run = index..index + 1;
+        while !each && run.end < end && self.message_at(run.end).role == Role::Assistant {
+            run.end += 1;
         }
-        self.message(index, message, edits, out);
-        let mut expected = index + 1;
-        let transcript = self.transcript;
-        for (part, call) in message.calls() {
-            let id = renamed.iter().find(|(at, _)| *at == part).map_or(&*call.id, |(_, id)| id);
-            let Some(link) = call.link else {
-                if !pending {
-                    let json = self.format.result_message(id, &call.name, UNANSWERED);
-                    out.tokens +=
-                        count::text(UNANSWERED) + count::text(id) + count::MESSAGE_FRAMING;
-                    out.items.push(Item::Insert { json });
-                    let detail = "a result that says so stands in";
-                    out.repair("unanswered_call", index, Some(&call.id), detail);
+        let renamed = self.renamed(run.clone(), out);
+        for index in run.clone() {
+            self.message(index, &renamed, out);
+        }
+        let mut expected = run.end;
+        if !each {
+            self.missing(run.clone(), &renamed, out);
+            // What stands behind the calls in the name of their tools, approvals among it.
+            while expected < end && self.message_at(expected).role == Role::Tool {
+                self.message(expected, &renamed, out);
+                expected += 1;
+            }
+        }
+        let next = expected;
+        for index in run {
+            for (part, call) in self.message_at(index).calls() {
+                let Some(link) = call.link else {
+                    if each {
+                        self.unanswered(Link { message: index, part }, &renamed, out);
+                    }
+                    continue;
+                };
+                if !each && link.message < expected {
+                    continue;
                 }
-                continue;
-            };
-            let result = &transcript.messages[link.message as usize];
-            let mut edits = Vec::new();
-            if *id != *call.id {
-                let path = vec![Step::Key("tool_call_id")];
-                edits.push(Edit { path, json: quoted(id) });
+                if link.message != expected {
+                    let detail = "moved behind its call";
+                    out.repair("misplaced_result", link.message, Some(&call.id), detail);
+                }
+                expected = link.message + 1;
+                self.message(link.message, &renamed, out);
             }
-            if link.message != expected {
-                let detail = "moved behind its call";
-                out.repair("misplaced_result", link.message, Some(&call.id), detail);
-            }
-            expected = link.message + 1;
-            self.message(link.message, result, edits, out);
         }
+        next
+    }
+
+    /// Stands in for the results that calls of these messages never got.
+    fn missing(&self, run: Range<u32>, renamed: &[Renamed], out: &mut Rendered) {
+        for index in run {
+            for (part, call) in self.message_at(index).calls() {
+                if call.link.is_none() {
+                    self.unanswered(Link { message: index, part }, renamed, out);
+                }
+            }
+        }
+    }
+
+    fn unanswered(&self, at: Link, renamed: &[Renamed], out: &mut Rendered) {
+        if self.transcript.pending.is_some_and(|from| at.message >= from) {
+            return;
+        }
+        let call = &self.message_at(at.message).parts[at.part as usize];
+        let id = new_id(renamed, at).unwrap_or(&call.id);
+        let json = self.format.result_message(id, &call.name, UNANSWERED);
+        out.tokens += count::text(UNANSWERED) + count::text(id) + count::MESSAGE_FRAMING;
+        out.items.push(Item::Insert { json });
+        let detail = "a result that says so stands in";
+        out.repair("unanswered_call", at.message, Some(&call.id), detail);
+    }
+
+    /// Calls of these messages whose id an earlier one of them has, with their new ids.
+    fn renamed(&self, run: Range<u32>, out: &mut Rendered) -> Vec<Renamed> {
+        let messages = &self.transcript.messages[run.start as usize..run.end as usize];
+        let renamed = renamed_ids(messages, run.start);
+        for (at, _) in &renamed {
+            let call = &self.message_at(at.message).parts[at.part as usize];
+            let detail = "made unique in call and result";
+            out.repair("duplicate_id", at.message, Some(&call.id), detail);
+        }
+        renamed
     }
 
     /// One message with its decisions and small repairs.
-    fn message(&self, index: u32, message: &Message, mut edits: Vec<Edit>, out: &mut Rendered) {
+    fn message(&self, index: u32, renamed: &[Renamed], out: &mut Rendered) {
+        let message = self.message_at(index);
         let mut tokens = message.tokens;
-        let body = index.checked_sub(self.transcript.lead);
+        let mut edits = Vec::new();
+        // Elements that leave a list are the last edits, from its end: places before them stand.
+        let mut leaving: Vec<Vec<Step>> = Vec::new();
+        let (mut content, mut left) = (false, false);
+        let mut orphan = None;
+        if message.empty {
+            out.repair("empty_message", index, None, "a placeholder stands in");
+            let path = vec![Step::Key(self.format.content())];
+            edits.push(Edit { path, json: self.format.stand_in(EMPTY) });
+            tokens += count::text(EMPTY);
+        }
+        if let Some(bond) = self.format.bond()
+            && let Some(before) = index.checked_sub(1)
+            && self.message_at(before).glued
+            && self.gone(before)
+        {
+            edits.push(Edit { path: vec![Step::Key(bond)], json: String::new() });
+        }
         for (part, at) in message.parts.iter().zip(0u32..) {
-            let place = body.map(|body| Place { body, part: at });
-            let decision = place.and_then(|place| self.decisions.parts.get(place));
-            let text = if let Some(decision) = decision {
+            let place = Link { message: index, part: at };
+            let call = if part.kind == PartKind::Call { Some(place) } else { part.link };
+            if let Some(id) = call.and_then(|call| new_id(renamed, call))
+                && let Some(path) = self.format.id_path(part)
+            {
+                edits.push(Edit { path, json: quoted(id) });
+            }
+            let leaves = match part.kind {
+                PartKind::Result if part.link.is_none() => {
+                    orphan = Some(&*part.id);
+                    true
+                }
+                _ if part.flaw == Some(Flaw::EmptyText) && !message.empty => {
+                    out.repair("empty_text", index, None, "left out");
+                    true
+                }
+                _ => self.decision(index, at).is_some_and(|d| d.action == Action::Removed),
+            };
+            if leaves {
+                tokens = tokens.saturating_sub(part.tokens);
+                left = true;
+                if part.block > 0 {
+                    leaving.push(part.path[..usize::from(part.block)].to_vec());
+                }
+                continue;
+            }
+            content |= !matches!(part.kind, PartKind::Reasoning | PartKind::Opaque)
+                || (part.kind == PartKind::Opaque && part.block == 2);
+            let text = if let Some(decision) = self.decision(index, at) {
                 let text = self.replacement(message, part, decision);
                 tokens =
                     tokens.saturating_add(count::text(&text)).saturating_sub(part.content_tokens());
                 text
             } else if let Some(flaw) = part.flaw {
-                let (kind, detail) = mending(flaw);
+                let Some((kind, detail)) = mending(flaw) else { continue };
                 out.repair(kind, index, Some(&part.id), detail);
                 match flaw {
-                    Flaw::LoneSurrogate if part.media => continue,
-                    Flaw::LoneSurrogate | Flaw::ObjectArguments => message.text(part).into_owned(),
+                    Flaw::LoneSurrogate if part.media || part.signed => continue,
                     Flaw::NullResult => String::new(),
                     Flaw::NoArguments => "{}".to_owned(),
                     Flaw::NoCalls => {
-                        edits.push(Edit { path: part.path.to_vec(), json: String::new() });
+                        leaving.push(part.path.to_vec());
                         continue;
                     }
+                    _ => message.text(part).into_owned(),
                 }
             } else {
                 continue;
             };
-            edits.push(Edit { path: part.path.to_vec(), json: quoted(&text) });
+            edits.push(Edit { path: part.path.to_vec(), json: part.shape.write(&text) });
+        }
+        if let Some(id) = orphan {
+            out.repair("orphan_result", index, Some(id), "left out: no call waits for it");
+        }
+        // What is left without content is no message.
+        if left && !content && !message.empty {
+            return;
+        }
+        for path in leaving.into_iter().rev() {
+            edits.push(Edit { path, json: String::new() });
         }
         if edits.is_empty() {
             out.keep(index, tokens);
@@ -232,6 +338,28 @@ impl View<'_> {
             out.tokens = out.tokens.saturating_add(tokens);
             out.items.push(Item::Patch { index, edits });
         }
+    }
+
+    fn decision(&self, index: u32, part: u32) -> Option<&Decision> {
+        let body = index.checked_sub(self.transcript.lead)?;
+        self.decisions.parts.get(Place { body, part })
+    }
+
+    /// Whether nothing of a message is left because its reasoning was removed.
+    fn gone(&self, index: u32) -> bool {
+        let mut parts = self.message_at(index).parts.iter().zip(0u32..);
+        parts.any(|(part, at)| {
+            part.block == 0
+                && self.decision(index, at).is_some_and(|d| d.action == Action::Removed)
+        })
+    }
+
+    /// Whether the conversation starts with the assistant where only the user may begin.
+    fn starts_without_user(&self) -> bool {
+        let first = self.transcript.messages.get(self.transcript.lead as usize);
+        self.format.user_first()
+            && self.decisions.hidden() == 0
+            && first.is_some_and(|first| first.role == Role::Assistant)
     }
 
     /// The text that stands in the view for a part.
@@ -247,14 +375,29 @@ impl View<'_> {
             None => String::new(),
         };
         let note = match decision.action {
-            Action::Cleared => {
+            Action::Removed => return String::new(),
+            Action::Cleared | Action::Duplicate | Action::Superseded => {
                 let what = match part.kind {
-                    PartKind::Call => "arguments".to_owned(),
-                    PartKind::Result if !part.name.is_empty() => format!("{} result", part.name),
-                    PartKind::Result => "result".to_owned(),
-                    _ => "text".to_owned(),
+                    PartKind::Call => "arguments",
+                    PartKind::Result => "result",
+                    PartKind::Image => "image",
+                    PartKind::File => "file",
+                    _ => "text",
                 };
-                format!("[{what} cleared: {chars} characters{pointer}]")
+                let why = match decision.action {
+                    Action::Duplicate => "left out: the same result stands further on",
+                    Action::Superseded => "left out: the same call was made again further on",
+                    _ => "cleared",
+                };
+                let name = match part.kind {
+                    PartKind::Result if !part.name.is_empty() => [&*part.name, " "].concat(),
+                    _ => String::new(),
+                };
+                let size = match part.kind {
+                    PartKind::Image | PartKind::File => String::new(),
+                    _ => [": ", &*chars, " characters"].concat(),
+                };
+                ["[", &*name, what, " ", why, &*size, &*pointer, "]"].concat()
             }
             Action::Offloaded { head, tail } | Action::Elided { head, tail } => {
                 let text = message.text(part);
@@ -265,8 +408,8 @@ impl View<'_> {
                 format!("{head}\n[… {left} of {chars} characters left out{pointer} …]\n{tail}")
             }
         };
-        if part.kind == PartKind::Call {
-            // Arguments must stay JSON: strict servers parse them.
+        if matches!(part.shape, Shape::Object | Shape::ObjectText) {
+            // Arguments must stay an object: strict servers parse them.
             let mut json = String::from("{\"left_out\":");
             write_string(&mut json, &note);
             json.push('}');
@@ -279,7 +422,7 @@ impl View<'_> {
     pub(crate) fn head(&self) -> Option<String> {
         let hidden = self.decisions.hidden();
         if hidden == 0 {
-            return None;
+            return self.starts_without_user().then(|| BEGINNING.to_owned());
         }
         let mut text = String::new();
         if let Some(summary) = &self.decisions.summary {
@@ -372,25 +515,38 @@ impl View<'_> {
 }
 
 /// Name of the repair of a flaw, and what the view shows instead.
-fn mending(flaw: Flaw) -> (&'static str, &'static str) {
-    match flaw {
+fn mending(flaw: Flaw) -> Option<(&'static str, &'static str)> {
+    Some(match flaw {
         Flaw::LoneSurrogate => ("lone_surrogate", "replaced by U+FFFD"),
         Flaw::NullResult => ("null_result", "an empty string"),
         Flaw::NoCalls => ("empty_calls", "left out"),
         Flaw::ObjectArguments => ("object_arguments", "their JSON as a string"),
         Flaw::NoArguments => ("no_arguments", "an empty object"),
-    }
+        Flaw::EmptyText => return None,
+    })
 }
 
-/// Calls of a message whose id an earlier call of the same message has: part index to new id.
-fn renamed_ids(message: &Message) -> Vec<(u32, String)> {
-    let ids: BinaryHeap<(&str, u32)> =
-        message.calls().map(|(part, call)| (&*call.id, part)).collect();
+/// A call and the id it gets.
+type Renamed = (Link, String);
+
+fn new_id(renamed: &[Renamed], call: Link) -> Option<&str> {
+    renamed.iter().find(|(at, _)| *at == call).map(|(_, id)| &**id)
+}
+
+/// Calls of messages in a row whose id an earlier call of theirs has, with new ids.
+fn renamed_ids(messages: &[Message], first: u32) -> Vec<Renamed> {
+    let calls = messages.iter().zip(first..).flat_map(|(message, index)| {
+        message.calls().map(move |(part, call)| (&*call.id, Link { message: index, part }))
+    });
+    let ids: BinaryHeap<(&str, Link)> = calls.collect();
+    if ids.len() < 2 {
+        return Vec::new();
+    }
     let ids = ids.into_sorted_vec();
-    let mut renamed: Vec<(u32, String)> = Vec::new();
+    let mut renamed: Vec<Renamed> = Vec::new();
     for same in ids.chunk_by(|(a, _), (b, _)| a == b).filter(|same| !same[0].0.is_empty()) {
         let mut count = 1u32;
-        for (id, part) in same.iter().skip(1) {
+        for (id, at) in same.iter().skip(1) {
             let name = loop {
                 count += 1;
                 let name = format!("{id}~{count}");
@@ -398,7 +554,7 @@ fn renamed_ids(message: &Message) -> Vec<(u32, String)> {
                     break name;
                 }
             };
-            renamed.push((*part, name));
+            renamed.push((*at, name));
         }
     }
     renamed
@@ -464,7 +620,13 @@ fn splice(raw: &str, edits: &[Edit]) -> String {
         .filter_map(|edit| {
             let mut span = find(json.root(), &edit.path)?.span();
             if edit.json.is_empty() {
-                span = member(raw, span.start, span.end);
+                span = match edit.path.last() {
+                    Some(Step::Index(index)) => {
+                        let leading = leaving_before(edits, &edit.path) == *index as usize;
+                        element(raw, span, leading)
+                    }
+                    _ => member(raw, span.start, span.end),
+                };
             }
             Some((span.start, span.end, &edit.json))
         })
@@ -481,7 +643,10 @@ fn splice(raw: &str, edits: &[Edit]) -> String {
         from = end;
     }
     out.push_str(&raw[from..]);
-    for edit in edits.iter().filter(|edit| find(json.root(), &edit.path).is_none()) {
+    for edit in edits.iter().filter(|edit| !edit.json.is_empty()) {
+        if find(json.root(), &edit.path).is_some() {
+            continue;
+        }
         // Only a missing member is ever set: `content` of a message, `arguments` of a call.
         let Some((Step::Key(key), holder)) = edit.path.split_last() else { continue };
         let Ok(edited) = Json::parse(&out) else { continue };
@@ -495,7 +660,7 @@ fn splice(raw: &str, edits: &[Edit]) -> String {
 }
 
 /// The span of a whole member, with its name and one comma, around the span of its value.
-fn member(raw: &str, start: usize, end: usize) -> std::ops::Range<usize> {
+fn member(raw: &str, start: usize, end: usize) -> Range<usize> {
     let name_end = raw[..start].trim_end().trim_end_matches(':').trim_end().len();
     // Names of members that are left out hold no quote.
     let name = raw[..name_end.saturating_sub(1)].rfind('"').unwrap_or(start);
@@ -507,6 +672,27 @@ fn member(raw: &str, start: usize, end: usize) -> std::ops::Range<usize> {
     }
 }
 
+/// How many elements of the same list before this one leave it.
+fn leaving_before(edits: &[Edit], path: &[Step]) -> usize {
+    let Some((Step::Index(index), list)) = path.split_last() else { return 0 };
+    let before = |edit: &&Edit| match edit.path.split_last() {
+        Some((Step::Index(at), same)) => edit.json.is_empty() && same == list && at < index,
+        _ => false,
+    };
+    edits.iter().filter(before).count()
+}
+
+/// The span of an element with one comma: the one after it where no element before it stays.
+fn element(raw: &str, span: Range<usize>, leading: bool) -> Range<usize> {
+    if leading {
+        let rest = raw[span.end..].trim_start();
+        let rest = rest.strip_prefix(',').unwrap_or(rest);
+        return span.start..raw.len() - rest.len();
+    }
+    let before = raw[..span.start].trim_end();
+    before.strip_suffix(',').unwrap_or(before).len()..span.end
+}
+
 fn find<'j>(root: Value<'j>, path: &[Step]) -> Option<Value<'j>> {
     path.iter().try_fold(root, |value, step| match step {
         Step::Key(key) => value.get(key),
@@ -516,6 +702,9 @@ fn find<'j>(root: Value<'j>, path: &[Step]) -> Option<Value<'j>> {
 
 /// Stands in for the result of a call that never got one.
 const UNANSWERED: &str = "[no result was recorded for this call]";
+
+/// Stands before a conversation that the assistant begins, where a provider refuses that.
+const BEGINNING: &str = "[the conversation begins]";
 
 /// Stands in for a message without content, which providers refuse.
 const EMPTY: &str = "[empty message]";

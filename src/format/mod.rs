@@ -1,11 +1,18 @@
 //! Wire formats: each reads messages into parts and writes the few messages of our own.
 
+mod ai_sdk;
+mod anthropic;
+mod draft;
+mod gemini;
 mod openai_chat;
+mod openai_responses;
 
 use crate::arguments::parse;
 use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
-use crate::transcript::{HashKey, Message};
+use crate::transcript::{HashKey, Message, Pairing, Part, Role, Shape, Step};
+
+use draft::Draft;
 
 /// Wire formats of conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,6 +21,14 @@ pub enum FormatName {
     /// OpenAI Chat Completions `messages`.
     #[default]
     OpenaiChat,
+    /// OpenAI Responses `input` items.
+    OpenaiResponses,
+    /// Anthropic Messages `messages`.
+    Anthropic,
+    /// Gemini `contents`.
+    Gemini,
+    /// Vercel AI SDK model messages, and prompts of its language models.
+    AiSdk,
 }
 
 /// What the engine must know to read a message.
@@ -26,35 +41,85 @@ pub(crate) struct Reading {
 
 /// One wire format.
 pub(crate) trait Format {
-    /// Reads one message.
-    fn read(&self, value: Value<'_>, reading: Reading) -> Result<Message, Fault>;
+    /// How results stand to their calls.
+    fn pairing(&self) -> Pairing;
+
+    /// Reads one message into the draft; says who speaks.
+    fn read<'j>(&self, value: Value<'j>, draft: &mut Draft<'j>) -> Result<Role, Fault>;
+
+    /// Where the id of a call or of a result stands inside its message, if it has one.
+    fn id_path(&self, part: &Part) -> Option<Vec<Step>>;
 
     /// A message of the user role with that text, as JSON.
     fn user_message(&self, text: &str) -> String;
 
-    /// A tool result with that text, as JSON.
+    /// A tool result with that text, as the JSON of a message.
     fn result_message(&self, id: &str, name: &str, text: &str) -> String;
 
     /// The definition of a tool as a request of this format carries it, as JSON.
     fn tool(&self, name: &str, description: &str, parameters: &str) -> String;
+
+    /// The member of a message that is its content.
+    fn content(&self) -> &'static str {
+        "content"
+    }
+
+    /// A text as the whole content of a message, as JSON.
+    fn stand_in(&self, text: &str) -> String {
+        Shape::String.write(text)
+    }
+
+    /// A result as an element of a content list, where all results of a turn must share one
+    /// message.
+    fn result_part(&self, _id: &str, _name: &str, _text: &str) -> Option<String> {
+        None
+    }
+
+    /// Whether the first message after the leading system messages must be the user's.
+    fn user_first(&self) -> bool {
+        false
+    }
+
+    /// The member of a message by which it is bound to the glued one before it, to be left out
+    /// when that one leaves.
+    fn bond(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 impl FormatName {
+    /// All of them.
+    pub const ALL: [FormatName; 5] = [
+        FormatName::OpenaiChat,
+        FormatName::OpenaiResponses,
+        FormatName::Anthropic,
+        FormatName::Gemini,
+        FormatName::AiSdk,
+    ];
+
     /// The name used in options and checkpoints.
     pub fn as_str(self) -> &'static str {
         match self {
             FormatName::OpenaiChat => "openai-chat",
+            FormatName::OpenaiResponses => "openai-responses",
+            FormatName::Anthropic => "anthropic",
+            FormatName::Gemini => "gemini",
+            FormatName::AiSdk => "ai-sdk",
         }
     }
 
     /// The format of that name.
     pub fn parse(name: &str) -> Option<FormatName> {
-        [FormatName::OpenaiChat].into_iter().find(|format| format.as_str() == name)
+        FormatName::ALL.into_iter().find(|format| format.as_str() == name)
     }
 
     pub(crate) fn format(self) -> &'static dyn Format {
         match self {
             FormatName::OpenaiChat => &openai_chat::OpenaiChat,
+            FormatName::OpenaiResponses => &openai_responses::OpenaiResponses,
+            FormatName::Anthropic => &anthropic::Anthropic,
+            FormatName::Gemini => &gemini::Gemini,
+            FormatName::AiSdk => &ai_sdk::AiSdk,
         }
     }
 }
@@ -75,7 +140,7 @@ pub(crate) fn read_messages(
         .zip(first..)
         .map(|(value, index)| {
             let read = match value.kind() {
-                Kind::Object => format.read(value, reading),
+                Kind::Object => read_message(format, value, reading),
                 _ => Err(Fault::new("an object with a role")),
             };
             read.map_err(|Fault(fault)| {
@@ -84,6 +149,16 @@ pub(crate) fn read_messages(
             })
         })
         .collect()
+}
+
+fn read_message(
+    format: &dyn Format,
+    value: Value<'_>,
+    reading: Reading,
+) -> Result<Message, Fault> {
+    let mut draft = Draft::new(value, reading);
+    let role = format.read(value, &mut draft)?;
+    Ok(draft.message(role, value.raw()))
 }
 
 /// A value that is not what the format says; the path grows outwards as the fault is handed up.
