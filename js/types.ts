@@ -7,6 +7,9 @@ export interface ChatMessage {
   content?: unknown;
 }
 
+/** Wire formats: how a provider or an SDK writes a conversation. */
+export type FormatName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini' | 'ai-sdk';
+
 /** Names of the stages of a burst. */
 export type StageName = 'offload' | 'clear' | 'summarize' | 'drop' | 'elide';
 
@@ -30,8 +33,8 @@ export interface StageOptions {
 
 /** Options of a session. */
 export interface EngineOptions {
-  /** Wire format of the messages. @default 'openai-chat' */
-  format?: 'openai-chat' | undefined;
+  /** Wire format of the messages. @default 'auto': told from the messages themselves */
+  format?: FormatName | 'auto' | undefined;
   /**
    * Context window of the model: prompt and output together. Without it nothing is compacted,
    * and a notice says so, until a provider's overflow error has named the window.

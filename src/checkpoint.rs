@@ -5,6 +5,7 @@ use crate::calibration::Learned;
 use crate::decision::{Action, Author, Decision, Place, Ref, Summary};
 use crate::engine::{Breaker, Engine, hex};
 use crate::error::{Error, ErrorCode};
+use crate::format::FormatName;
 use crate::json::{Value, write_string};
 use crate::options::Options;
 
@@ -17,7 +18,7 @@ impl Engine {
     pub fn checkpoint(&self) -> String {
         let mut out = Writer(String::from("{"));
         out.member("tidemark", VERSION);
-        out.member("format", self.options.format.as_str());
+        out.member("format", self.format_name.map_or("auto", FormatName::as_str));
         out.member("secret", &*hex(&self.secret));
         let parts = self.decisions.parts.iter().map(|(place, decision)| {
             let (action, head, tail) = match decision.action {
@@ -90,7 +91,14 @@ impl Engine {
     pub fn restore(mut options: Options, checkpoint: &str) -> Result<Engine, Error> {
         let json = parse(checkpoint, "checkpoint", ErrorCode::InvalidCheckpoint)?;
         let saved = Saved::open(json.root())?;
-        if saved.text("format")? != options.format.as_str() {
+        let name = saved.text("format")?;
+        let format = FormatName::parse(&name);
+        if format.is_none() && name != "auto" {
+            return Err(damaged("format"));
+        }
+        if options.format.is_none() {
+            options.format = format;
+        } else if format.is_some() && format != options.format {
             let what = "it was made for another wire format than options.format";
             return Err(Error::at(ErrorCode::UnsupportedCheckpoint, "checkpoint.format", what));
         }

@@ -4,6 +4,7 @@ mod burst;
 mod fold;
 mod outcome;
 
+use std::borrow::Cow;
 use std::collections::BinaryHeap;
 
 use sha2::{Digest, Sha256};
@@ -14,7 +15,8 @@ use crate::calibration::Calibration;
 use crate::count;
 use crate::decision::{Decisions, Place, Ref};
 use crate::error::{Error, ErrorCode};
-use crate::format::{Format, Reading, read_messages};
+use crate::format::{Format, FormatName, Reading, detect, read_messages};
+use crate::json::Value;
 use crate::options::{Options, invalid};
 use crate::recall::{self, RecallArgs, RecallStep};
 use crate::stage::{Stage, default_stages};
@@ -46,12 +48,16 @@ pub struct Engine {
     pub(crate) secret: [u8; 16],
     namespace: String,
     nonce: String,
+    /// The wire format, once it is known.
+    pub(crate) format_name: Option<FormatName>,
     format: &'static dyn Format,
     reading: Reading,
     pub(crate) transcript: Transcript,
     pub(crate) decisions: Decisions,
     /// Raw tokens of the tool schemas.
     tools: u32,
+    /// Raw tokens of instructions that stand beside the messages.
+    system: u32,
     /// Raw tokens of the recall tool's own schema; none where the host's tools hold it already.
     recall_schema: u32,
     /// Raw tokens of the view, tools left out.
@@ -124,11 +130,12 @@ impl Engine {
             u64::from_le_bytes(bytes)
         };
         let key = (half(0), half(8));
-        let format = options.format.format();
+        let format = options.format.unwrap_or_default().format();
         let mut engine = Engine {
             reading: Reading { key, image_tokens: sizes.image_tokens },
             sizes,
             stages,
+            format_name: options.format,
             format,
             nonce: hex(&derive(&secret, "fence")[..4]),
             secret,
@@ -137,6 +144,7 @@ impl Engine {
             transcript: Transcript::new(key, format.pairing()),
             decisions: Decisions::default(),
             tools: 0,
+            system: 0,
             recall_schema: 0,
             visible: 0,
             head: 0,
@@ -182,7 +190,13 @@ impl Engine {
             let have = self.len();
             return Err(invalid("from", &format!("at most {have}, the messages known so far")));
         }
-        let mut messages = read_messages(self.format, json, from, self.reading)?;
+        let parsed = parse(json, "messages", ErrorCode::InvalidJson)?;
+        if self.format_name.is_none()
+            && let Some(name) = detect(parsed.root())
+        {
+            self.read_as(name)?;
+        }
+        let mut messages = read_messages(self.format, parsed.root(), from, self.reading)?;
         for pin in pins {
             if let Some(at) = (*pin as usize).checked_sub(from).filter(|at| *at < messages.len()) {
                 messages[at].pinned = true;
@@ -230,30 +244,92 @@ impl Engine {
         Ok(())
     }
 
-    /// Sets the tool schemas that go with each request, a JSON array; empty text for none.
+    /// Reads the known messages again, as those of another format.
+    fn read_as(&mut self, name: FormatName) -> Result<(), Error> {
+        let format = name.format();
+        let known = self.transcript.messages.iter().map(|message| &*message.raw);
+        let known = ["[", &known.collect::<Vec<_>>().join(","), "]"].concat();
+        let known = parse(&known, "messages", ErrorCode::InvalidJson)?;
+        let mut messages = read_messages(format, known.root(), 0, self.reading)?;
+        for (message, old) in messages.iter_mut().zip(&self.transcript.messages) {
+            message.pinned = old.pinned;
+        }
+        self.format_name = Some(name);
+        self.format = format;
+        if self.recall_schema > 0
+            && let Some(own) = self.recall_name()
+        {
+            self.recall_schema = self.own_schema(own);
+        }
+        self.transcript = Transcript::new(self.reading.key, format.pairing());
+        if !messages.is_empty() {
+            self.burst = None;
+            self.transcript.replace(0, messages);
+            self.reanchor(0);
+            self.recount();
+        }
+        Ok(())
+    }
+
+    /// Sets the tool schemas that go with each request, a JSON array, or an object of them by
+    /// name; empty text for none.
     ///
     /// # Errors
     /// `invalid_json`.
     pub fn set_tools(&mut self, json: &str) -> Result<(), Error> {
-        let own = self.recall_name().map(|name| {
-            (name.to_owned(), self.format.tool(name, recall::DESCRIPTION, recall::PARAMETERS))
-        });
+        let own = self.recall_name().map(str::to_owned);
         let mut tools = 0;
         let mut offered = false;
         if !json.is_empty() {
             let parsed = parse(json, "tools", ErrorCode::InvalidJson)?;
-            for tool in parsed.root().items() {
+            let is_own = |name: &str| own.as_deref() == Some(name);
+            let mut add = |name: Option<&str>, tool: Value<'_>| {
                 tools += count::text(tool.raw()) + TOOL_FRAMING;
-                let body = tool.get("function").unwrap_or(tool);
-                let name = body.get("name").and_then(|name| name.string());
-                offered |= own.as_ref().is_some_and(|(own, _)| name.as_deref() == Some(own));
+                offered |= name.is_some_and(is_own);
+            };
+            for (name, tool) in parsed.root().members() {
+                add(Some(&*name), tool);
+            }
+            for tool in parsed.root().items() {
+                let declared = tool.get("functionDeclarations");
+                let declared = declared.or_else(|| tool.get("function_declarations"));
+                if let Some(list) = declared {
+                    for tool in list.items() {
+                        add(name_of(tool).as_deref(), tool);
+                    }
+                    continue;
+                }
+                add(name_of(tool.get("function").unwrap_or(tool)).as_deref(), tool);
             }
         }
         self.tools = tools;
         self.recall_schema = match own {
-            Some((_, schema)) if !offered => count::text(&schema) + TOOL_FRAMING,
+            Some(own) if !offered => self.own_schema(&own),
             _ => 0,
         };
+        Ok(())
+    }
+
+    /// Raw tokens of the recall tool's schema.
+    fn own_schema(&self, name: &str) -> u32 {
+        let schema = self.format.tool(name, recall::DESCRIPTION, recall::PARAMETERS);
+        count::text(&schema) + TOOL_FRAMING
+    }
+
+    /// Sets the instructions that go with each request beside the messages, as JSON: a string, or
+    /// what the format has in its place; empty text for none.
+    ///
+    /// # Errors
+    /// `invalid_json`.
+    pub fn set_system(&mut self, json: &str) -> Result<(), Error> {
+        self.system = 0;
+        if !json.is_empty() {
+            let parsed = parse(json, "system", ErrorCode::InvalidJson)?;
+            let root = parsed.root();
+            let text = root.string();
+            let tokens = count::text(text.as_deref().unwrap_or(root.raw()));
+            self.system = tokens + count::MESSAGE_FRAMING;
+        }
         Ok(())
     }
 
@@ -264,7 +340,7 @@ impl Engine {
         let tokens = self.tokens();
         Estimate {
             tokens,
-            tools: self.scaled(self.schemas()),
+            tools: self.scaled(self.beside()),
             messages: self.transcript.len(),
             ratio,
             window: budget.map(|budget| budget.window),
@@ -391,14 +467,15 @@ impl Engine {
         (f64::from(raw) * self.ratio()) as u32
     }
 
-    /// Raw tokens of the tool schemas, the recall tool's own while it is offered.
-    fn schemas(&self) -> u32 {
-        self.tools + if self.decisions.any() { self.recall_schema } else { 0 }
+    /// Raw tokens beside the messages: instructions and tool schemas, the recall tool's own while
+    /// it is offered.
+    fn beside(&self) -> u32 {
+        self.system + self.tools + if self.decisions.any() { self.recall_schema } else { 0 }
     }
 
     /// Raw tokens of the view, tools included.
     fn raw(&self) -> u32 {
-        self.visible.saturating_add(self.schemas())
+        self.visible.saturating_add(self.beside())
     }
 
     /// Calibrated tokens of the view, tools included.
@@ -610,6 +687,10 @@ impl Engine {
 fn no_transcript() -> Error {
     let what = "the checkpoint has not met its transcript: bring the whole transcript first";
     Error::at(ErrorCode::InvalidTranscript, "messages", what)
+}
+
+fn name_of(tool: Value<'_>) -> Option<Cow<'_, str>> {
+    tool.get("name")?.string()
 }
 
 fn not_found(args: &RecallArgs) -> String {

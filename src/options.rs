@@ -10,8 +10,8 @@ use crate::stage::StageOptions;
 /// can also teach.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Wire format of the messages.
-    pub format: FormatName,
+    /// Wire format of the messages. Default: told from the messages.
+    pub format: Option<FormatName>,
     /// Context window of the model, tokens: prompt and output together.
     pub window: Option<f64>,
     /// Tokens kept free for the model's output. Default min(16,384, window/4); at most window/2.
@@ -103,9 +103,12 @@ impl Options {
         ];
         let from = Arguments::new(json.root(), "options", ErrorCode::InvalidOption, &known)?;
         let format = match from.text("format")? {
-            None => FormatName::default(),
+            None => None,
+            Some(name) if name == "auto" => None,
             Some(name) => {
-                FormatName::parse(&name).ok_or_else(|| from.wrong("format", "\"openai-chat\""))?
+                let names = FormatName::ALL.map(FormatName::as_str).join(", ");
+                let wrong = || from.wrong("format", &["auto, ", &*names].concat());
+                Some(FormatName::parse(&name).ok_or_else(wrong)?)
             }
         };
         let stages = match from.list("stages")? {

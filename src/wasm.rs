@@ -44,6 +44,11 @@ impl WasmEngine {
         self.0.set_tools(json).map_err(throw)
     }
 
+    #[wasm_bindgen(js_name = setSystem)]
+    pub fn set_system(&mut self, json: &str) -> Result<()> {
+        self.0.set_system(json).map_err(throw)
+    }
+
     pub fn plan(&mut self, request: &str) -> Result<JsValue> {
         let request = PlanRequest::from_json(request).map_err(throw)?;
         write(&self.0.plan(request).map_err(throw)?)

@@ -264,7 +264,7 @@ impl Engine {
         Situation {
             view: self.view(),
             // Whatever is decided brings the recall tool along.
-            tokens: self.visible.saturating_add(self.tools + self.recall_schema),
+            tokens: self.visible.saturating_add(self.system + self.tools + self.recall_schema),
             target: raw(goal),
             limit: raw(burst.budget.usable),
             tail: burst.tail,

@@ -2,16 +2,17 @@
 
 mod ai_sdk;
 mod anthropic;
+mod detect;
 mod draft;
 mod gemini;
 mod openai_chat;
 mod openai_responses;
 
-use crate::arguments::parse;
 use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
 use crate::transcript::{HashKey, Message, Pairing, Part, Role, Shape, Step};
 
+pub(crate) use detect::detect;
 use draft::Draft;
 
 /// Wire formats of conversations.
@@ -124,18 +125,17 @@ impl FormatName {
     }
 }
 
-/// Reads a JSON array of messages; `first` is the index of its first one in the transcript.
+/// Reads an array of messages; `first` is the index of its first one in the transcript.
 pub(crate) fn read_messages(
     format: &dyn Format,
-    text: &str,
+    messages: Value<'_>,
     first: usize,
     reading: Reading,
 ) -> Result<Vec<Message>, Error> {
-    let json = parse(text, "messages", ErrorCode::InvalidJson)?;
-    if json.root().kind() != Kind::Array {
+    if messages.kind() != Kind::Array {
         return Err(wrong("messages", "an array of messages"));
     }
-    json.root()
+    messages
         .items()
         .zip(first..)
         .map(|(value, index)| {
