@@ -11,18 +11,29 @@ export interface ChatMessage {
 export type FormatName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini' | 'ai-sdk';
 
 /** Names of the stages of a burst. */
-export type StageName = 'offload' | 'clear' | 'summarize' | 'drop' | 'elide';
+export type StageName =
+  | 'dedupe'
+  | 'offload'
+  | 'clear'
+  | 'reasoning'
+  | 'media'
+  | 'summarize'
+  | 'drop'
+  | 'elide';
 
 /** A stage with its options. */
 export interface StageOptions {
   stage: StageName;
-  /** offload, clear: the newest results that stay as they are. @default 2 and 3 */
+  /**
+   * The newest results that stay as they are; media: the newest images and files.
+   * @default 2 for offload, 3 for clear, 1 for media
+   */
   keepLast?: number | undefined;
-  /** offload, clear: results under this many tokens stay. @default 1000 and 50 */
+  /** Results under this many tokens stay. @default 1000 for offload, 50 for clear and dedupe */
   minTokens?: number | undefined;
   /** offload: tokens of the preview that stays. @default 200 */
   previewTokens?: number | undefined;
-  /** offload, clear: tools whose results stay. */
+  /** dedupe, offload, clear: tools whose results stay. */
   exclude?: string[] | undefined;
   /**
    * Size of the view from which the stage runs: a share of usable in (0, 1], or tokens from 2 up.
@@ -58,7 +69,7 @@ export interface EngineOptions {
   compactTo?: number | undefined;
   /** Size of the protected tail: a share of usable in (0, 1], or tokens from 2 up. @default 0.2 */
   tail?: number | undefined;
-  /** The stages, cheapest first. @default offload, clear, summarize, drop, elide */
+  /** The stages, cheapest first. @default all of them, in the order of `StageName` */
   stages?: (StageName | StageOptions)[] | undefined;
   /** Model id: calibration and learned windows are kept per model. */
   model?: string | undefined;
@@ -76,6 +87,20 @@ export interface EngineOptions {
   namespace?: string | undefined;
   /** Tokens of an image or file of unknown size. @default 1600 */
   imageTokens?: number | undefined;
+  /** Most bytes of a request's messages, as JSON. @default no limit */
+  maxBytes?: number | undefined;
+  /** Most images and files of a request; the oldest become markers. @default no limit */
+  maxImages?: number | undefined;
+  /**
+   * Keep signed reasoning of older turns although what stands before it was rewritten.
+   * @default false: it leaves the view with the rewrite, since its signature covers that
+   */
+  keepReasoning?: boolean | undefined;
+  /**
+   * Merge the summary into the user message that follows, for chat templates that refuse two
+   * messages of one role in a row. @default false
+   */
+  alternate?: boolean | undefined;
   /** The host answers `put` effects; `Compactor` sets it by its store. */
   store?: boolean | undefined;
   /** The host answers `summarize` effects; `Compactor` sets it by its summarizer. */

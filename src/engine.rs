@@ -62,6 +62,9 @@ pub struct Engine {
     recall_schema: u32,
     /// Raw tokens of the view, tools left out.
     visible: u32,
+    /// Bytes of the view's JSON, about, and its images and files.
+    bytes: u32,
+    media: u32,
     /// Raw tokens of the message that stands for what is hidden.
     head: u32,
     epoch: u32,
@@ -147,6 +150,8 @@ impl Engine {
             system: 0,
             recall_schema: 0,
             visible: 0,
+            bytes: 0,
+            media: 0,
             head: 0,
             epoch: 0,
             touched: 0,
@@ -229,7 +234,8 @@ impl Engine {
             self.recount();
             return Ok(());
         }
-        self.visible -= std::mem::take(&mut self.transcript.removed).min(self.visible);
+        let removed = std::mem::take(&mut self.transcript.removed);
+        self.take_away(removed);
         self.touched = self.touched.min(first);
         // Units before may have held calls that now count as unanswered.
         let from = pending.map_or(first, |index| self.transcript.unit_of(index));
@@ -356,7 +362,9 @@ impl Engine {
     /// `(u32::MAX, 0, 0)` asks for everything.
     pub fn render(&mut self, epoch: u32, unit: u32, items_before: u32) -> Render {
         let units = self.transcript.units.len();
-        let known = epoch == self.epoch && unit as usize <= self.touched.min(units);
+        // A merged summary stands in a unit of its own transcript place: start over.
+        let merged = self.options.alternate && self.decisions.hidden() > 0;
+        let known = !merged && epoch == self.epoch && unit as usize <= self.touched.min(units);
         let (from, keep) = if known { (unit as usize, items_before) } else { (0, 0) };
         let items = self.view().items(from);
         let settled = units.saturating_sub(1);
@@ -448,6 +456,7 @@ impl Engine {
             decisions: &self.decisions,
             format: self.format,
             recall: self.recall_name(),
+            alternate: self.options.alternate,
         }
     }
 
@@ -503,6 +512,15 @@ impl Engine {
         format!("{}\n{}", self.options.endpoint.as_deref().unwrap_or_default(), self.model())
     }
 
+    /// How far the request is over its budget of bytes: bytes, and the budget.
+    fn over_bytes(&self) -> Option<(u32, u32)> {
+        self.sizes.max_bytes.map(|most| (self.bytes, most)).filter(|(bytes, most)| bytes > most)
+    }
+
+    fn over_images(&self) -> bool {
+        self.sizes.max_images.is_some_and(|most| self.media > most)
+    }
+
     pub(crate) fn budget(&self) -> Option<Budget> {
         self.window().map(|window| self.sizes.budget(window))
     }
@@ -547,26 +565,38 @@ impl Engine {
         }
         self.repairs.append(&mut new);
         if unit.shown {
-            self.visible -= unit.tokens.min(self.visible);
+            self.take_away(unit.sizes());
         }
         if shown {
             self.visible = self.visible.saturating_add(rendered.tokens);
+            self.bytes = self.bytes.saturating_add(rendered.bytes);
+            self.media = self.media.saturating_add(rendered.media);
         }
         let slot = &mut self.transcript.units[index];
         let changed = slot.tokens != rendered.tokens || slot.shown != shown;
         slot.tokens = rendered.tokens;
+        slot.bytes = rendered.bytes;
+        slot.media = rendered.media;
         slot.shown = shown;
         changed
     }
 
+    fn take_away(&mut self, [tokens, bytes, media]: [u32; 3]) {
+        self.visible = self.visible.saturating_sub(tokens);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.media = self.media.saturating_sub(media);
+    }
+
     /// Counts everything again: decisions changed.
     fn recount(&mut self) {
-        self.transcript.removed = 0;
+        self.transcript.removed = [0; 3];
         self.epoch = self.epoch.wrapping_add(1);
         self.touched = 0;
         self.head =
             self.view().head().map_or(0, |head| count::text(&head) + count::MESSAGE_FRAMING);
         self.visible = self.head;
+        self.bytes = 0;
+        self.media = 0;
         for index in 0..self.transcript.units.len() {
             let unit = self.transcript.units[index];
             // What was hidden and stays so costs what it did: bursts stay as cheap as the view.

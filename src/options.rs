@@ -34,6 +34,15 @@ pub struct Options {
     pub namespace: Option<String>,
     /// Tokens of an image or file of unknown size. Default 1,600.
     pub image_tokens: Option<f64>,
+    /// Most bytes of a request's messages, as JSON. Default: no limit.
+    pub max_bytes: Option<f64>,
+    /// Most images and files of a request. Default: no limit.
+    pub max_images: Option<f64>,
+    /// Signed reasoning of older turns stays although what stands before it was rewritten.
+    pub keep_reasoning: bool,
+    /// The summary is merged into the user message that follows, for chat templates that refuse
+    /// two messages of one role in a row.
+    pub alternate: bool,
     /// The host answers `put` effects.
     pub store: bool,
     /// The host answers `summarize` effects.
@@ -96,6 +105,10 @@ impl Options {
             "secret",
             "namespace",
             "imageTokens",
+            "maxBytes",
+            "maxImages",
+            "keepReasoning",
+            "alternate",
             "store",
             "summarizer",
             "summary",
@@ -133,6 +146,10 @@ impl Options {
             secret: from.owned("secret")?,
             namespace: from.owned("namespace")?,
             image_tokens: from.number("imageTokens")?,
+            max_bytes: from.number("maxBytes")?,
+            max_images: from.number("maxImages")?,
+            keep_reasoning: from.flag("keepReasoning")?.unwrap_or_default(),
+            alternate: from.flag("alternate")?.unwrap_or_default(),
             store: from.flag("store")?.unwrap_or_default(),
             summarizer: from.flag("summarizer")?.unwrap_or_default(),
             summary: match from.get("summary") {

@@ -233,7 +233,7 @@ impl Message {
     }
 
     /// What its user says, not only results that are handed back in the user's name.
-    pub(crate) fn from_user(&self) -> bool {
+    pub(crate) fn is_turn(&self) -> bool {
         self.role == Role::User || (self.role == Role::Tool && !self.only_results())
     }
 
@@ -267,8 +267,19 @@ pub(crate) struct Unit {
     pub end: u32,
     /// Tokens of the unit as the view would show it now.
     pub tokens: u32,
+    /// Bytes of its JSON there.
+    pub bytes: u32,
+    /// Images and files in it there.
+    pub media: u32,
     /// The view shows it, and its tokens are in the view's sum.
     pub shown: bool,
+}
+
+impl Unit {
+    /// Tokens, bytes and media of the unit in the view.
+    pub(crate) fn sizes(&self) -> [u32; 3] {
+        [self.tokens, self.bytes, self.media]
+    }
 }
 
 /// Keys of the message hash, drawn from the session secret.
@@ -284,8 +295,8 @@ pub(crate) struct Transcript {
     pub units: Vec<Unit>,
     /// Number of leading system messages; the rest is the body.
     pub lead: u32,
-    /// Tokens of shown units that were taken apart since the engine last asked.
-    pub removed: u32,
+    /// Shown units that were taken apart since the engine last asked: tokens, bytes, media.
+    pub removed: [u32; 3],
     /// Calls of the newest assistant messages, in order; none where the result has come.
     open: Vec<Option<Link>>,
     /// The first of `open` that may still wait: results mostly come in order.
@@ -305,7 +316,7 @@ impl Transcript {
             messages: Vec::new(),
             units: Vec::new(),
             lead: 0,
-            removed: 0,
+            removed: [0; 3],
             open: Vec::new(),
             next_open: 0,
         }
@@ -334,7 +345,9 @@ impl Transcript {
 
     fn take_apart(&mut self, from: usize) {
         for unit in self.units.drain(from..).filter(|unit| unit.shown) {
-            self.removed = self.removed.saturating_add(unit.tokens);
+            for (sum, size) in self.removed.iter_mut().zip(unit.sizes()) {
+                *sum = sum.saturating_add(size);
+            }
         }
     }
 
@@ -394,7 +407,14 @@ impl Transcript {
                 start
             }
         };
-        self.units.push(Unit { start, end: index + 1, tokens: 0, shown: false });
+        self.units.push(Unit {
+            start,
+            end: index + 1,
+            tokens: 0,
+            bytes: 0,
+            media: 0,
+            shown: false,
+        });
         self.units.len() - 1
     }
 

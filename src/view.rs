@@ -92,6 +92,10 @@ pub struct Repair {
 pub(crate) struct Rendered {
     pub items: Vec<Item>,
     pub tokens: u32,
+    /// Bytes of the JSON, about.
+    pub bytes: u32,
+    /// Images and files.
+    pub media: u32,
     pub repairs: Vec<Repair>,
 }
 
@@ -117,6 +121,8 @@ pub(crate) struct View<'a> {
     pub format: &'static dyn Format,
     /// Name of the recall tool; none where recall is off.
     pub recall: Option<&'a str>,
+    /// The message that stands for what is hidden is merged into the user's that follows.
+    pub alternate: bool,
 }
 
 impl View<'_> {
@@ -182,7 +188,7 @@ impl View<'_> {
         }
         let mut expected = run.end;
         if !each {
-            self.missing(run.clone(), &renamed, out);
+            expected = self.missing_of_turn(run.clone(), end, &renamed, out);
             // What stands behind the calls in the name of their tools, approvals among it.
             while expected < end && self.message_at(expected).role == Role::Tool {
                 self.message(expected, &renamed, out);
@@ -212,6 +218,49 @@ impl View<'_> {
         next
     }
 
+    /// As `missing`, where a format wants all results of a turn in one message. Returns the index
+    /// of the first message that is not shown yet.
+    fn missing_of_turn(
+        &self,
+        run: Range<u32>,
+        end: u32,
+        renamed: &[Renamed],
+        out: &mut Rendered,
+    ) -> u32 {
+        if self.format.result_part("", "", "").is_none() {
+            self.missing(run.clone(), renamed, out);
+            return run.end;
+        }
+        let (first, mut parts) = (out.items.len(), Vec::new());
+        self.missing(run.clone(), renamed, out);
+        for item in out.items.drain(first..) {
+            if let Item::Insert { json } = item {
+                parts.push(json);
+            }
+        }
+        if parts.is_empty() {
+            return run.end;
+        }
+        let list = self.format.content();
+        if run.end >= end || self.message_at(run.end).role != Role::Tool {
+            let json = ["{\"role\":\"user\",\"", list, "\":[", &parts.join(","), "]}"].concat();
+            out.items.push(Item::Insert { json });
+            return run.end;
+        }
+        let raw = &*self.message_at(run.end).raw;
+        let have = Json::parse(raw)
+            .ok()
+            .and_then(|json| json.root().get(list).map(|list| list.items().count() as u32))
+            .unwrap_or_default();
+        let edits = parts.into_iter().zip(have..).map(|(json, at)| {
+            let path = vec![Step::Key(list), Step::Index(at)];
+            Edit { path, json }
+        });
+        let edits = edits.collect();
+        self.edited_message(run.end, renamed, edits, out);
+        run.end + 1
+    }
+
     /// Stands in for the results that calls of these messages never got.
     fn missing(&self, run: Range<u32>, renamed: &[Renamed], out: &mut Rendered) {
         for index in run {
@@ -229,7 +278,9 @@ impl View<'_> {
         }
         let call = &self.message_at(at.message).parts[at.part as usize];
         let id = new_id(renamed, at).unwrap_or(&call.id);
-        let json = self.format.result_message(id, &call.name, UNANSWERED);
+        let part = self.format.result_part(id, &call.name, UNANSWERED);
+        let whole = || self.format.result_message(id, &call.name, UNANSWERED);
+        let json = part.unwrap_or_else(whole);
         out.tokens += count::text(UNANSWERED) + count::text(id) + count::MESSAGE_FRAMING;
         out.items.push(Item::Insert { json });
         let detail = "a result that says so stands in";
@@ -248,11 +299,21 @@ impl View<'_> {
         renamed
     }
 
-    /// One message with its decisions and small repairs.
     fn message(&self, index: u32, renamed: &[Renamed], out: &mut Rendered) {
+        self.edited_message(index, renamed, Vec::new(), out);
+    }
+
+    /// One message with its decisions and small repairs, and other edits that come first.
+    fn edited_message(
+        &self,
+        index: u32,
+        renamed: &[Renamed],
+        mut edits: Vec<Edit>,
+        out: &mut Rendered,
+    ) {
         let message = self.message_at(index);
         let mut tokens = message.tokens;
-        let mut edits = Vec::new();
+        let (mut bytes, mut media) = (message.raw.len() as u32, 0);
         // Elements that leave a list are the last edits, from its end: places before them stand.
         let mut leaving: Vec<Vec<Step>> = Vec::new();
         let (mut content, mut left) = (false, false);
@@ -291,6 +352,7 @@ impl View<'_> {
             };
             if leaves {
                 tokens = tokens.saturating_sub(part.tokens);
+                bytes = bytes.saturating_sub(part.end - part.start);
                 left = true;
                 if part.block > 0 {
                     leaving.push(part.path[..usize::from(part.block)].to_vec());
@@ -303,6 +365,8 @@ impl View<'_> {
                 let text = self.replacement(message, part, decision);
                 tokens =
                     tokens.saturating_add(count::text(&text)).saturating_sub(part.content_tokens());
+                bytes =
+                    bytes.saturating_add(text.len() as u32) - (part.end - part.start).min(bytes);
                 text
             } else if let Some(flaw) = part.flaw {
                 let Some((kind, detail)) = mending(flaw) else { continue };
@@ -318,6 +382,7 @@ impl View<'_> {
                     _ => message.text(part).into_owned(),
                 }
             } else {
+                media += u32::from(part.media);
                 continue;
             };
             edits.push(Edit { path: part.path.to_vec(), json: part.shape.write(&text) });
@@ -329,6 +394,8 @@ impl View<'_> {
         if left && !content && !message.empty {
             return;
         }
+        out.bytes = out.bytes.saturating_add(bytes);
+        out.media = out.media.saturating_add(media);
         for path in leaving.into_iter().rev() {
             edits.push(Edit { path, json: String::new() });
         }
@@ -349,8 +416,7 @@ impl View<'_> {
     fn gone(&self, index: u32) -> bool {
         let mut parts = self.message_at(index).parts.iter().zip(0u32..);
         parts.any(|(part, at)| {
-            part.block == 0
-                && self.decision(index, at).is_some_and(|d| d.action == Action::Removed)
+            part.block == 0 && self.decision(index, at).is_some_and(|d| d.action == Action::Removed)
         })
     }
 
@@ -465,16 +531,21 @@ impl View<'_> {
         let mut out = Rendered::default();
         let units = &self.transcript.units;
         let lead = units.partition_point(|unit| unit.end <= self.transcript.lead);
+        let mut head = None;
         for (unit, at) in units[from.min(units.len())..].iter().zip(from..) {
-            if at == lead
-                && let Some(head) = self.head()
-            {
-                out.items.push(Item::Insert { json: self.format.user_message(&head) });
+            if at == lead {
+                head = self.head();
             }
             if !self.shows(unit) {
                 continue;
             }
-            for item in self.unit(unit).items {
+            let mut items = self.unit(unit).items;
+            if let Some(text) = head.take_if(|_| at >= lead && !items.is_empty())
+                && !(self.alternate && self.merge(&text, &mut items))
+            {
+                out.items.push(Item::Insert { json: self.format.user_message(&text) });
+            }
+            for item in items {
                 match (out.items.last_mut(), item) {
                     (Some(Item::Run { to, .. }), Item::Run { from, to: end }) if *to == from => {
                         *to = end;
@@ -483,7 +554,37 @@ impl View<'_> {
                 }
             }
         }
+        if let Some(text) = head {
+            out.items.push(Item::Insert { json: self.format.user_message(&text) });
+        }
         out.items
+    }
+
+    /// Puts the text before that of the user message which the items begin with, if they do.
+    fn merge(&self, head: &str, items: &mut Vec<Item>) -> bool {
+        let (index, mut edits) = match &items[0] {
+            Item::Run { from, .. } => (*from, Vec::new()),
+            Item::Patch { index, edits } => (*index, edits.clone()),
+            Item::Insert { .. } => return false,
+        };
+        let message = self.message_at(index);
+        let Some(part) = message.parts.iter().find(|part| part.kind == PartKind::Text) else {
+            return false;
+        };
+        if message.role != Role::User || edits.iter().any(|edit| *edit.path == *part.path) {
+            return false;
+        }
+        let text = [head, "\n\n", &*message.text(part)].concat();
+        edits.insert(0, Edit { path: part.path.to_vec(), json: part.shape.write(&text) });
+        let patch = Item::Patch { index, edits };
+        match &mut items[0] {
+            Item::Run { from, to } if *from + 1 < *to => {
+                *from += 1;
+                items.insert(0, patch);
+            }
+            first => *first = patch,
+        }
+        true
     }
 
     /// The view as one JSON text, every untouched byte as the host wrote it.
@@ -647,12 +748,16 @@ fn splice(raw: &str, edits: &[Edit]) -> String {
         if find(json.root(), &edit.path).is_some() {
             continue;
         }
-        // Only a missing member is ever set: `content` of a message, `arguments` of a call.
-        let Some((Step::Key(key), holder)) = edit.path.split_last() else { continue };
+        // A missing member is set, `content` of a message or `arguments` of a call, or a list grows.
+        let Some((last, holder)) = edit.path.split_last() else { continue };
         let Ok(edited) = Json::parse(&out) else { continue };
         let Some(holder) = find(edited.root(), holder) else { continue };
-        let comma = if holder.members().next().is_some() { "," } else { "" };
-        let member = format!("{comma}\"{key}\":{}", edit.json);
+        let filled = holder.members().next().is_some() || holder.items().next().is_some();
+        let comma = if filled { "," } else { "" };
+        let member = match last {
+            Step::Key(key) => [comma, "\"", *key, "\":", &*edit.json].concat(),
+            Step::Index(_) => [comma, &*edit.json].concat(),
+        };
         let end = holder.span().end - 1;
         out.insert_str(end, &member);
     }

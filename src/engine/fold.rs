@@ -27,13 +27,14 @@ impl Engine {
             return Some(vec![self.ask(burst, fold, 1, None)]);
         }
         // The local summarizer fills what it is given: what the target leaves, a third of the span.
-        let rest = situation.tokens.saturating_sub(fold.visible + self.head);
+        let rest = situation.tokens.saturating_sub(fold.visible.saturating_add(self.head));
         // Where the rest alone is over the target, half of what the limit leaves.
         let left = match situation.target.saturating_sub(rest.saturating_add(WRAPPER)) {
             left if left >= LEAST_SUMMARY => left,
             _ => situation.limit.saturating_sub(rest.saturating_add(WRAPPER)) / 2,
         };
-        let cap = cap.min(left.min((fold.visible + self.head) / 3).max(LEAST_SUMMARY));
+        let cap =
+            cap.min(left.min((fold.visible.saturating_add(self.head)) / 3).max(LEAST_SUMMARY));
         let entries = summary::entries(&self.transcript, fold.from, fold.to);
         let previous = self.previous(&fold).map(|summary| &*summary.text);
         let room = cap - cap / 5;
@@ -148,7 +149,7 @@ impl Engine {
         text: &str,
     ) -> Option<Effect> {
         let text = text.trim();
-        let replaced = fold.visible + self.head.saturating_sub(WRAPPER);
+        let replaced = fold.visible.saturating_add(self.head).saturating_sub(WRAPPER);
         let cap = self.summary_cap(burst);
         let checked = summary::check(text, cap, replaced, &self.nonce);
         match checked {

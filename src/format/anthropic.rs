@@ -18,6 +18,14 @@ impl Format for Anthropic {
         Ok(Role::Other)
     }
 
+    fn user_first(&self) -> bool {
+        true
+    }
+
+    fn signs_history(&self) -> bool {
+        true
+    }
+
     fn id_path(&self, _part: &Part) -> Option<Vec<Step>> {
         None
     }

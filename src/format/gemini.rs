@@ -18,6 +18,10 @@ impl Format for Gemini {
         Ok(Role::Other)
     }
 
+    fn user_first(&self) -> bool {
+        true
+    }
+
     fn id_path(&self, _part: &Part) -> Option<Vec<Step>> {
         None
     }

@@ -81,6 +81,11 @@ pub(crate) trait Format {
         false
     }
 
+    /// Whether signatures of reasoning vouch for what stands before it.
+    fn signs_history(&self) -> bool {
+        false
+    }
+
     /// The member of a message by which it is bound to the glued one before it, to be left out
     /// when that one leaves.
     fn bond(&self) -> Option<&'static str> {
@@ -151,11 +156,7 @@ pub(crate) fn read_messages(
         .collect()
 }
 
-fn read_message(
-    format: &dyn Format,
-    value: Value<'_>,
-    reading: Reading,
-) -> Result<Message, Fault> {
+fn read_message(format: &dyn Format, value: Value<'_>, reading: Reading) -> Result<Message, Fault> {
     let mut draft = Draft::new(value, reading);
     let role = format.read(value, &mut draft)?;
     Ok(draft.message(role, value.raw()))
