@@ -14,11 +14,13 @@ import type {
   Estimate,
   OpenAIChatTool,
   PlanRequest,
+  Problem,
   RecallArgs,
   RecallStep,
   RecallTool,
   Reply,
   Step,
+  ToolDefinition,
 } from './types.js';
 import { classifyError as classify, Engine } from './wasm/tidemark.js';
 
@@ -61,6 +63,9 @@ type Stamp = [epoch: number, unit: number, items: number];
 
 const encoder = new TextEncoder();
 
+/** No value that a caller has. */
+const UNKNOWN = Symbol('unknown');
+
 const NOTHING_RENDERED: Stamp = [0xffffffff, 0, 0];
 
 /**
@@ -77,6 +82,8 @@ export class Session<M extends object = ChatMessage> {
   /** Of them, those from the start that stand as read while they are the same objects. */
   #read = 0;
   #tools: unknown;
+  #system: unknown;
+  #body: Uint8Array | undefined;
   #stamp = NOTHING_RENDERED;
   /** What was rendered last. */
   #view: M[] = [];
@@ -168,11 +175,52 @@ export class Session<M extends object = ChatMessage> {
    * Sets the tool schemas that go with each request, as they are sent; they count towards the
    * size. The same array is not read again.
    */
-  setTools(tools: readonly unknown[] | undefined): void {
+  setTools(tools: readonly unknown[] | Record<string, unknown> | undefined): void {
     if (tools === this.#tools) return;
     const json = tools ? write(tools, 'invalid_json', 'tools') : '';
     this.#call((engine) => engine.setTools(json));
     this.#tools = tools;
+  }
+
+  /**
+   * Sets the instructions that go with each request beside the messages: a string, or what the
+   * format has in its place; they count. The same value is not read again.
+   */
+  setSystem(system: unknown): void {
+    if (system === this.#system) return;
+    const empty = system === undefined || system === null;
+    const json = empty ? '' : write(system, 'invalid_json', 'system');
+    this.#call((engine) => engine.setSystem(json));
+    this.#system = system;
+  }
+
+  /**
+   * As `plan`, over the bytes of a whole request: its messages are the transcript; instructions,
+   * tools, model and output limit are read from it. `renderBody` then gives the body to send.
+   * @throws {TidemarkError} `invalid_json`, or `invalid_transcript` naming the place
+   */
+  planBody(body: Uint8Array, request: PlanRequest & { path?: string | undefined } = {}): Step {
+    const { path, ...plan } = request;
+    const json = write(plan, 'invalid_option', 'request', replaceOdd);
+    this.#seen = [];
+    this.#read = 0;
+    this.#stamp = NOTHING_RENDERED;
+    this.#tools = this.#system = UNKNOWN;
+    this.#body = body;
+    this.#call((engine) => engine.ingestBody(body, path));
+    return this.#call((engine) => engine.plan(json));
+  }
+
+  /** The body to send: the same object that `planBody` got where nothing changes. */
+  renderBody(): Uint8Array {
+    const body = this.#body;
+    if (!body) throw new TidemarkError('invalid_transcript', 'body: call planBody first', 'body');
+    return this.#call((engine) => engine.renderBody()) ?? body;
+  }
+
+  /** What a provider would refuse in the messages that were read. */
+  problems(): Problem[] {
+    return this.#call((engine) => engine.problems());
   }
 
   /**
@@ -234,8 +282,11 @@ export class Session<M extends object = ChatMessage> {
     return this.#call((engine) => engine.estimate());
   }
 
-  /** The recall tool as a request carries it; undefined while nothing is out of the view. */
-  recallTool(): OpenAIChatTool | undefined {
+  /**
+   * The recall tool as a request of the session's wire format carries it; undefined while nothing
+   * is out of the view. `T` is the type that the format has for tools.
+   */
+  recallTool<T extends ToolDefinition = OpenAIChatTool>(): T | undefined {
     const tool = this.#call((engine) => engine.recallTool());
     return tool ? JSON.parse(tool.definition) : undefined;
   }
@@ -341,6 +392,23 @@ export function estimate<M extends object = ChatMessage>(
   try {
     session.setTools(tools);
     return session.estimate(messages);
+  } finally {
+    session.dispose();
+  }
+}
+
+/**
+ * What a provider would refuse in these messages: the kind, the place, what the provider says, and
+ * how the view mends it.
+ */
+export function validate<M extends object = ChatMessage>(
+  messages: readonly M[],
+  options: Pick<SessionOptions<M>, 'format'> = {},
+): Problem[] {
+  const session = new Session<M>(options);
+  try {
+    session.sync(messages);
+    return session.problems();
   } finally {
     session.dispose();
   }

@@ -143,6 +143,13 @@ export interface PlanRequest {
   force?: boolean | undefined;
   /** What a summary should give the most room to. */
   focus?: string | undefined;
+  /**
+   * Say what would be decided, and decide nothing. No effects are asked for: the local summarizer
+   * stands in for the host's.
+   */
+  dryRun?: boolean | undefined;
+  /** The provider keeps the conversation itself; the request holds only what is new. */
+  serverHistory?: boolean | undefined;
 }
 
 /** A summary is wanted. Answer with its text. */
@@ -197,6 +204,7 @@ export type Step =
  * - `nothing_to_compact`: over the trigger, but no stage can make the view smaller
  * - `cannot_fit`: over the hard limit, and it cannot be made to fit
  * - `rate_limit`, `not_an_overflow`: the error given as `overflow` is none
+ * - `server_side_history`: the provider keeps the conversation itself, so nothing is touched
  */
 export type Reason =
   | 'under_trigger'
@@ -205,12 +213,24 @@ export type Reason =
   | 'nothing_to_compact'
   | 'cannot_fit'
   | 'rate_limit'
-  | 'not_an_overflow';
+  | 'not_an_overflow'
+  | 'server_side_history';
 
 /** One decision of a burst. */
 export interface Decision {
   stage: StageName;
-  kind: 'offloaded' | 'cleared' | 'elided' | 'covered' | 'dropped';
+  kind:
+    | 'offloaded'
+    | 'cleared'
+    | 'elided'
+    /** An identical result stands further on. */
+    | 'duplicate'
+    /** The same call was made again further on. */
+    | 'superseded'
+    /** Reasoning that left. */
+    | 'removed'
+    | 'covered'
+    | 'dropped';
   /** First message. */
   index: number;
   /** Part of it. */
@@ -237,6 +257,10 @@ export interface Repair {
     | 'unanswered_call'
     | 'duplicate_id'
     | 'empty_message'
+    /** An empty text among other content. */
+    | 'empty_text'
+    /** The assistant begins where only the user may. */
+    | 'assistant_first'
     /** An empty `tool_calls` array, which the view leaves out. */
     | 'empty_calls'
     | 'lone_surrogate'
@@ -254,11 +278,26 @@ export interface Repair {
   detail: string;
 }
 
+/** Something in the transcript that a provider would refuse. */
+export interface Problem {
+  kind: Repair['kind'];
+  /** Message of the transcript. */
+  index: number;
+  /** Call id. */
+  id?: string;
+  /** What the provider says to it. */
+  says: string;
+  /** How the view mends it. */
+  repair: string;
+}
+
 /** Something the host should know. */
 export interface Notice {
   code:
     | 'unknown_window'
     | 'cannot_fit'
+    /** More bytes or images than allowed, and no way to have less. */
+    | 'over_bytes'
     | 'empty_view'
     | 'missing_sections'
     | 'summary_dropped'
@@ -333,6 +372,46 @@ export interface OpenAIChatTool {
   type: 'function';
   function: { name: string; description: string; parameters: Record<string, unknown> };
 }
+
+/** A tool as a request of OpenAI Responses carries it. */
+export interface OpenAIResponsesTool {
+  type: 'function';
+  name: string;
+  description: string;
+  parameters: Record<string, unknown>;
+}
+
+/** A tool as a request of Anthropic Messages carries it. */
+export interface AnthropicTool {
+  name: string;
+  description: string;
+  input_schema: Record<string, unknown>;
+}
+
+/** A tool as a request of Gemini carries it. */
+export interface GeminiTool {
+  functionDeclarations: {
+    name: string;
+    description: string;
+    parametersJsonSchema: Record<string, unknown>;
+  }[];
+}
+
+/** A tool as the language models of the AI SDK take it. */
+export interface AiSdkTool {
+  type: 'function';
+  name: string;
+  description: string;
+  inputSchema: Record<string, unknown>;
+}
+
+/** A tool as a request of the session's wire format carries it. */
+export type ToolDefinition =
+  | OpenAIChatTool
+  | OpenAIResponsesTool
+  | AnthropicTool
+  | GeminiTool
+  | AiSdkTool;
 
 /** The recall tool without the shape of a wire format. */
 export interface RecallTool {

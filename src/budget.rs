@@ -42,6 +42,8 @@ impl Mark {
 pub(crate) struct Sizes {
     pub window: Option<u32>,
     reserve: Option<u32>,
+    /// Most tokens that the request lets the model write.
+    pub output: Option<u32>,
     compact_at: Mark,
     compact_to: Mark,
     tail: Mark,
@@ -80,6 +82,7 @@ impl Sizes {
         Ok(Sizes {
             window: whole("options.window", options.window, 1)?,
             reserve: whole("options.reserve", options.reserve, 0)?,
+            output: None,
             compact_at,
             compact_to,
             tail: mark("tail", options.tail, 0.20, 2)?,
@@ -99,7 +102,8 @@ impl Sizes {
 
     pub(crate) fn budget(&self, window: u32) -> Budget {
         // A reserve of half the window at most, so that usable grows with the window.
-        let reserve = self.reserve.unwrap_or_else(|| (window / 4).min(16_384)).min(window / 2);
+        let reserve = self.reserve.unwrap_or_else(|| (window / 4).min(16_384));
+        let reserve = reserve.max(self.output.unwrap_or(0)).min(window / 2);
         let usable = (window - reserve).max(1);
         let trigger = self.compact_at.of(usable);
         let target = self.compact_to.of(usable).min((trigger - 1).max(1));

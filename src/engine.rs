@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use sha2::{Digest, Sha256};
 
 use crate::arguments::parse;
+use crate::body::Body;
 use crate::budget::{Budget, Sizes};
 use crate::calibration::Calibration;
 use crate::count;
@@ -21,7 +22,7 @@ use crate::options::{Options, invalid};
 use crate::recall::{self, RecallArgs, RecallStep};
 use crate::stage::{Stage, default_stages};
 use crate::transcript::{PartKind, Transcript};
-use crate::view::{Item, Repair, View};
+use crate::view::{Item, Problem, Repair, View};
 
 use burst::Burst;
 pub use outcome::{
@@ -86,8 +87,28 @@ pub struct Engine {
     notices: Vec<Notice>,
     burst: Option<Burst>,
     next_effect: u32,
+    /// A dry run: the host is asked for nothing.
+    dry: bool,
+    /// The request body that is worked on.
+    pub(crate) body: Option<Body>,
+    /// The provider keeps the conversation itself: nothing is to be decided here.
+    pub(crate) server_history: bool,
     /// Decisions came from a checkpoint and have not met their transcript yet.
     pub(crate) unverified: bool,
+}
+
+/// The state that a plan may change.
+struct Memory {
+    decisions: Decisions,
+    calibration: Calibration,
+    windows: Vec<(String, u32)>,
+    measured: Option<u32>,
+    before_burst: Option<u32>,
+    breaker: Breaker,
+    rest: Option<(u32, u32)>,
+    low_savings: u32,
+    repairs: Vec<Repair>,
+    told: Vec<(u32, &'static str)>,
 }
 
 /// Failures of the host's summarizer.
@@ -167,6 +188,9 @@ impl Engine {
             notices: Vec::new(),
             burst: None,
             next_effect: 0,
+            dry: false,
+            body: None,
+            server_history: false,
             unverified: false,
         };
         engine.set_tools("")?;
@@ -185,42 +209,54 @@ impl Engine {
 
     /// Makes the transcript its first `from` messages followed by the JSON array `json`.
     /// Messages that are what they were keep what was decided on them; costs grow with `json`
-    /// alone. `pins` are indices of messages in `json` that must never be compacted.
+    /// alone. `pins` are the indices, ascending, of messages in `json` that must never be
+    /// compacted.
     ///
     /// # Errors
     /// `invalid_option` when `from` is past the end, `invalid_json` or `invalid_transcript`
     /// naming the message.
     pub fn ingest(&mut self, from: usize, json: &str, pins: &[u32]) -> Result<(), Error> {
+        let parsed = parse(json, "messages", ErrorCode::InvalidJson)?;
+        self.server_history = false;
+        self.ingest_values(from, parsed.root(), pins)
+    }
+
+    pub(crate) fn ingest_values(
+        &mut self,
+        from: usize,
+        list: Value<'_>,
+        pins: &[u32],
+    ) -> Result<(), Error> {
         if from > self.len() {
             let have = self.len();
             return Err(invalid("from", &format!("at most {have}, the messages known so far")));
         }
-        let parsed = parse(json, "messages", ErrorCode::InvalidJson)?;
         if self.format_name.is_none()
-            && let Some(name) = detect(parsed.root())
+            && let Some(name) = detect(list)
         {
             self.read_as(name)?;
         }
-        let mut messages = read_messages(self.format, parsed.root(), from, self.reading)?;
-        for pin in pins {
-            if let Some(at) = (*pin as usize).checked_sub(from).filter(|at| *at < messages.len()) {
-                messages[at].pinned = true;
-            }
-        }
+        // What is known, byte for byte, is not read again.
         let known = &self.transcript.messages[from..];
-        let same = messages
-            .iter()
+        let pinned = |at: usize| pins.binary_search(&((from + at) as u32)).is_ok();
+        let same = list
+            .items()
             .zip(known)
-            .take_while(|(new, old)| new.raw == old.raw && new.pinned == old.pinned)
+            .enumerate()
+            .take_while(|(at, (new, old))| new.raw() == &*old.raw && old.pinned == pinned(*at))
             .count();
-        if same == messages.len() && same == known.len() && !self.unverified {
+        let mut messages = read_messages(self.format, list, from, same, self.reading)?;
+        for (message, at) in messages.iter_mut().zip(same..) {
+            message.pinned = pinned(at);
+        }
+        if messages.is_empty() && same == known.len() && !self.unverified {
             return Ok(());
         }
         let changed = from + same;
         let before = self.len();
         let lead = self.transcript.lead;
         let pending = self.transcript.pending;
-        let first = self.transcript.replace(changed, messages.split_off(same));
+        let first = self.transcript.replace(changed, messages);
         if self.burst.as_ref().is_some_and(|burst| changed < burst.tail as usize) {
             self.burst = None;
         }
@@ -251,12 +287,12 @@ impl Engine {
     }
 
     /// Reads the known messages again, as those of another format.
-    fn read_as(&mut self, name: FormatName) -> Result<(), Error> {
+    pub(crate) fn read_as(&mut self, name: FormatName) -> Result<(), Error> {
         let format = name.format();
         let known = self.transcript.messages.iter().map(|message| &*message.raw);
         let known = ["[", &known.collect::<Vec<_>>().join(","), "]"].concat();
         let known = parse(&known, "messages", ErrorCode::InvalidJson)?;
-        let mut messages = read_messages(format, known.root(), 0, self.reading)?;
+        let mut messages = read_messages(format, known.root(), 0, 0, self.reading)?;
         for (message, old) in messages.iter_mut().zip(&self.transcript.messages) {
             message.pinned = old.pinned;
         }
@@ -445,6 +481,17 @@ impl Engine {
         })
     }
 
+    /// What a provider would refuse in the transcript as it stands.
+    pub fn problems(&self) -> Vec<Problem> {
+        let format = self.format_name.unwrap_or_default();
+        let units = &self.transcript.units;
+        let repairs = units.iter().flat_map(|unit| self.view().unit(unit).repairs);
+        let mut problems: Vec<Problem> =
+            repairs.map(|repair| Problem::of(repair, format)).collect();
+        problems.sort_by_key(|problem| problem.index);
+        problems
+    }
+
     /// Abandons a burst; replies to its effects are ignored from now on.
     pub fn cancel(&mut self) {
         self.burst = None;
@@ -606,6 +653,39 @@ impl Engine {
             self.transcript.units[index].shown = false;
             self.cost(index);
         }
+    }
+
+    /// What a dry run must leave as it was.
+    fn memory(&self) -> Memory {
+        Memory {
+            decisions: self.decisions.clone(),
+            calibration: self.calibration.clone(),
+            windows: self.windows.clone(),
+            measured: self.measured,
+            before_burst: self.before_burst,
+            breaker: self.breaker,
+            rest: self.rest,
+            low_savings: self.low_savings,
+            repairs: self.repairs.clone(),
+            told: self.told.clone(),
+        }
+    }
+
+    fn remember(&mut self, memory: Memory) {
+        let changed = self.decisions != memory.decisions;
+        self.decisions = memory.decisions;
+        self.calibration = memory.calibration;
+        self.windows = memory.windows;
+        self.measured = memory.measured;
+        self.before_burst = memory.before_burst;
+        self.breaker = memory.breaker;
+        self.rest = memory.rest;
+        self.low_savings = memory.low_savings;
+        if changed {
+            self.recount();
+        }
+        self.repairs = memory.repairs;
+        self.told = memory.told;
     }
 
     /// Holds decisions against a transcript that changed from `changed` on. What no longer

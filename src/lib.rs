@@ -19,6 +19,7 @@
 //! The engine does not panic on any input; a panic is a bug.
 
 mod arguments;
+mod body;
 mod budget;
 mod calibration;
 mod checkpoint;
@@ -51,4 +52,4 @@ pub use overflow::{ErrorClass, classify};
 pub use recall::{RecallArgs, RecallStep};
 pub use stage::{StageName, StageOptions};
 pub use transcript::Step as PathStep;
-pub use view::{Edit, Item, Repair};
+pub use view::{Edit, Item, Problem, Repair};

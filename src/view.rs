@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::count;
 use crate::decision::{Action, Decision, Decisions, Place};
-use crate::format::Format;
+use crate::format::{Format, FormatName};
 use crate::json::{Json, Value, write_string};
 use crate::transcript::{
     Flaw, Link, Message, Pairing, Part, PartKind, Role, Shape, Step, Transcript, Unit,
@@ -85,6 +85,57 @@ pub struct Repair {
     pub id: Option<String>,
     /// What the view shows instead.
     pub detail: &'static str,
+}
+
+/// Something in the transcript that a provider would refuse.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// As [`Repair::kind`].
+    pub kind: &'static str,
+    /// Message of the transcript.
+    pub index: u32,
+    /// Call id, where one is concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// What a provider says to it.
+    pub says: &'static str,
+    /// How the view mends it.
+    pub repair: &'static str,
+}
+
+impl Problem {
+    pub(crate) fn of(repair: Repair, format: FormatName) -> Problem {
+        let anthropic = format == FormatName::Anthropic;
+        let responses = format == FormatName::OpenaiResponses;
+        let says = match repair.kind {
+            "orphan_result" if anthropic => {
+                "unexpected `tool_use_id` found in `tool_result` blocks: each must have a \
+                 corresponding `tool_use` block in the previous message"
+            }
+            "orphan_result" if responses => "No tool call found for function call output",
+            "orphan_result" => {
+                "messages with role 'tool' must be a response to a preceding message with \
+                 'tool_calls'"
+            }
+            "unanswered_call" if anthropic => {
+                "`tool_use` ids were found without `tool_result` blocks immediately after"
+            }
+            "unanswered_call" if responses => "No tool output found for function call",
+            "unanswered_call" | "misplaced_result" => {
+                "an assistant message with 'tool_calls' must be followed by tool messages \
+                 responding to each 'tool_call_id'"
+            }
+            "duplicate_id" => "`tool_use` ids must be unique",
+            "empty_message" | "empty_text" => "text content must be non-empty",
+            "empty_calls" => "[] is too short - 'tool_calls'",
+            "lone_surrogate" => "the request body is not valid JSON: no low surrogate in string",
+            "null_result" => "content must be a string or an array, not null",
+            "object_arguments" | "no_arguments" => "arguments must be a JSON string",
+            _ => "the first message must have the role user",
+        };
+        let Repair { kind, index, id, detail } = repair;
+        Problem { kind, index, id, says, repair: detail }
+    }
 }
 
 /// What a unit looks like in the view.
@@ -714,7 +765,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Applies edits to the JSON of one message; bytes outside the edited values stay what they were.
-fn splice(raw: &str, edits: &[Edit]) -> String {
+pub(crate) fn splice(raw: &str, edits: &[Edit]) -> String {
     let Ok(json) = Json::parse(raw) else { return raw.to_owned() };
     let places: BinaryHeap<_> = edits
         .iter()

@@ -39,6 +39,20 @@ impl WasmEngine {
         self.0.ingest(from, json, pins).map_err(throw)
     }
 
+    #[wasm_bindgen(js_name = ingestBody)]
+    pub fn ingest_body(&mut self, bytes: &[u8], path: Option<String>) -> Result<()> {
+        self.0.ingest_body(bytes, path.as_deref()).map_err(throw)
+    }
+
+    #[wasm_bindgen(js_name = renderBody)]
+    pub fn render_body(&mut self) -> Option<Vec<u8>> {
+        self.0.render_body().map(String::into_bytes)
+    }
+
+    pub fn problems(&self) -> Result<JsValue> {
+        write(&self.0.problems())
+    }
+
     #[wasm_bindgen(js_name = setTools)]
     pub fn set_tools(&mut self, json: &str) -> Result<()> {
         self.0.set_tools(json).map_err(throw)

@@ -52,6 +52,19 @@ impl Engine {
     /// # Errors
     /// `invalid_option` for a usage that is no number.
     pub fn plan(&mut self, request: PlanRequest) -> Result<Step, Error> {
+        if !request.dry_run {
+            return self.begin(request);
+        }
+        let memory = self.memory();
+        self.dry = true;
+        let step = self.begin(request);
+        self.dry = false;
+        self.burst = None;
+        self.remember(memory);
+        step
+    }
+
+    fn begin(&mut self, request: PlanRequest) -> Result<Step, Error> {
         if let Some(usage) = request.usage
             && !(usage.input_tokens.is_finite() && usage.input_tokens >= 0.0)
         {
@@ -71,6 +84,9 @@ impl Engine {
             if !before_burst.is_some_and(|before| off(before) + 0.3 < off(raw)) {
                 self.calibration.sample(&model, usage.input_tokens, raw);
             }
+        }
+        if self.server_history || request.server_history {
+            return Ok(self.idle(Reason::ServerSideHistory));
         }
         let mut shrink = None;
         if let Some(error) = &request.overflow {
@@ -287,7 +303,7 @@ impl Engine {
             }
             Plan::Parts(proposals) if proposals.is_empty() => None,
             Plan::Parts(proposals) => {
-                if stage.name == StageName::Offload && self.options.store {
+                if stage.name == StageName::Offload && self.options.store && !self.dry {
                     burst.stage += 1;
                     return Some(self.puts(burst, proposals));
                 }

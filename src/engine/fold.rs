@@ -66,7 +66,7 @@ impl Engine {
         let open = self.breaker.failures >= self.sizes.max_failures
             && self.breaker.turns <= BREAKER_TURNS
             && !burst.overflow;
-        burst.calls < self.sizes.max_calls && !open
+        burst.calls < self.sizes.max_calls && !open && !self.dry
     }
 
     /// Cuts a fold to the units whose text the summarizer can take in one call.

@@ -130,11 +130,13 @@ impl FormatName {
     }
 }
 
-/// Reads an array of messages; `first` is the index of its first one in the transcript.
+/// Reads an array of messages without its first `skip`; `first` is the index of its first one in
+/// the transcript.
 pub(crate) fn read_messages(
     format: &dyn Format,
     messages: Value<'_>,
     first: usize,
+    skip: usize,
     reading: Reading,
 ) -> Result<Vec<Message>, Error> {
     if messages.kind() != Kind::Array {
@@ -143,6 +145,7 @@ pub(crate) fn read_messages(
     messages
         .items()
         .zip(first..)
+        .skip(skip)
         .map(|(value, index)| {
             let read = match value.kind() {
                 Kind::Object => read_message(format, value, reading),
