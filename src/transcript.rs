@@ -147,6 +147,8 @@ pub(crate) struct Message {
     pub empty: bool,
     /// It stands and falls with the message after it.
     pub glued: bool,
+    /// It stands and falls with the message before it.
+    pub joins: bool,
     /// The caller asked never to compact it.
     pub pinned: bool,
     /// Keyed hash of everything but the content of tool results, which hosts may trim.
@@ -170,6 +172,8 @@ pub(crate) enum Flaw {
     NoArguments,
     /// An empty text among other content.
     EmptyText,
+    /// A result that is marked as an error says nothing.
+    EmptyError,
 }
 
 impl Part {
@@ -392,8 +396,8 @@ impl Transcript {
                 first = Some(first.map_or(call.message, |f: u32| f.min(call.message)));
             }
         }
-        // What the message before it is glued to.
-        if self.messages.last().is_some_and(|last| last.glued) {
+        // What the message before it is glued to, or what joins that one.
+        if self.messages.last().is_some_and(|last| last.glued || message.joins) {
             first = Some(first.unwrap_or(index).min(index - 1));
         }
         self.messages.push(message);

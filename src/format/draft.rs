@@ -23,6 +23,8 @@ pub(crate) struct Draft<'j> {
     pub has_content: bool,
     /// The message stands and falls with the next one.
     pub glued: bool,
+    /// The message stands and falls with the one before it.
+    pub joins: bool,
 }
 
 impl<'j> Draft<'j> {
@@ -36,6 +38,7 @@ impl<'j> Draft<'j> {
             name: Cow::Borrowed(""),
             has_content: false,
             glued: false,
+            joins: false,
         }
     }
 
@@ -66,13 +69,14 @@ impl<'j> Draft<'j> {
     /// Adds a content block that is counted and kept as it is.
     pub(super) fn opaque(&mut self, path: &[Step], block: Value<'_>) -> &mut Part {
         self.has_content = true;
-        self.add(PartKind::Opaque, path, block)
+        let hash = self.block_hash(block);
+        self.push(PartKind::Opaque, path, block, count::text(block.raw()), hash)
     }
 
     /// Adds an image or a file, whose payload does not count as text.
     pub(super) fn media(&mut self, kind: PartKind, path: &[Step], block: Value<'_>) -> &mut Part {
         self.has_content = true;
-        let hash = self.hash(block.raw());
+        let hash = self.block_hash(block);
         let part = self.push(kind, path, block, self.reading.image_tokens, hash);
         part.media = true;
         part.shape = Shape::TextBlock;
@@ -158,6 +162,19 @@ impl<'j> Draft<'j> {
         &mut self.parts[last]
     }
 
+    /// Hash of a content block without its cache marker, which hosts move from turn to turn.
+    fn block_hash(&self, block: Value<'_>) -> u64 {
+        if block.kind() != Kind::Object {
+            return self.hash(block.raw());
+        }
+        let mut hash = hasher(self.reading.key);
+        for (name, member) in block.members().filter(|(name, _)| name != "cache_control") {
+            hash.write(name.as_bytes());
+            hash.write(member.raw().as_bytes());
+        }
+        hash.finish()
+    }
+
     fn hash(&self, text: &str) -> u64 {
         let mut hash = hasher(self.reading.key);
         hash.write(text.as_bytes());
@@ -172,6 +189,7 @@ impl<'j> Draft<'j> {
             tokens: count::MESSAGE_FRAMING + count::text(&self.name),
             empty: !self.has_content && !matches!(role, Role::Tool | Role::Other),
             glued: self.glued,
+            joins: self.joins,
             pinned: false,
             spine: 0,
             chain: 0,
