@@ -27,6 +27,7 @@ mod decision;
 mod engine;
 mod error;
 mod format;
+mod ids;
 mod json;
 mod options;
 mod overflow;

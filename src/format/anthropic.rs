@@ -54,18 +54,15 @@ impl Format for Anthropic {
         out
     }
 
-    fn result_message(&self, id: &str, name: &str, text: &str) -> String {
-        let block = self.result_part(id, name, text).unwrap_or_default();
-        ["{\"role\":\"user\",\"content\":[", &block, "]}"].concat()
-    }
-
-    fn result_part(&self, id: &str, _name: &str, text: &str) -> Option<String> {
-        let mut out = String::from("{\"type\":\"tool_result\",\"tool_use_id\":");
+    fn result_message(&self, id: &str, _name: &str, text: &str) -> String {
+        let mut out = String::from(
+            "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":",
+        );
         write_string(&mut out, id);
         out.push_str(",\"content\":");
         write_string(&mut out, text);
-        out.push('}');
-        Some(out)
+        out.push_str("}]}");
+        out
     }
 
     fn tool(&self, name: &str, description: &str, parameters: &str) -> String {
@@ -84,6 +81,14 @@ impl Format for Anthropic {
     }
 
     fn signs_history(&self) -> bool {
+        true
+    }
+
+    fn unique_ids(&self) -> bool {
+        true
+    }
+
+    fn results_first(&self) -> bool {
         true
     }
 }
@@ -142,15 +147,18 @@ fn block(
         "text" => {
             let value = item.get("text").filter(|text| text.kind() == Kind::String);
             let value = value.ok_or_else(|| Fault::new("a string").within("text"))?;
-            let had = draft.has_content;
-            let blank = blank(value);
-            let part = draft.list_text(&inside("text"), value);
-            // The API takes white space beside other content; between thinking blocks the model
-            // wrote it itself, and their order is checked.
-            if blank && !thinks {
-                part.flaw = Some(Flaw::EmptyText);
+            if thinks && blank(value) && value.raw().len() > 2 {
+                // The model writes white space between thinking blocks. Their order is checked,
+                // so it stays and goes with them.
+                draft.add(PartKind::Reasoning, &here, item).signed = true;
+                return Ok(());
             }
-            draft.has_content = had || !blank;
+            let had = draft.has_content;
+            let part = draft.list_text(&inside("text"), value);
+            if blank(value) {
+                part.flaw = Some(Flaw::EmptyText);
+                draft.has_content = had;
+            }
         }
         "image" => {
             draft.media(PartKind::Image, &here, item);
@@ -249,7 +257,9 @@ mod tests {
 
     fn read(json: &str) -> Result<Message, String> {
         let reading = Reading { key: (1, 2), image_tokens: 1_500 };
-        let messages = read_messages(&Anthropic, &format!("[{json}]"), 3, reading);
+        let text = format!("[{json}]");
+        let json = crate::json::Json::parse(&text).expect("JSON");
+        let messages = read_messages(&Anthropic, json.root(), 3, reading);
         messages.map(|mut all| all.remove(0)).map_err(|error| error.to_string())
     }
 
@@ -383,6 +393,7 @@ mod tests {
                 {"type":"thinking","thinking":"b","signature":"t"},{"type":"text","text":"done"}]}"#,
         );
         assert!(read.parts.iter().all(|part| part.flaw.is_none()));
+        assert_eq!(read.parts[1].kind, PartKind::Reasoning, "it goes with them");
     }
 
     #[test]

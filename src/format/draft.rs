@@ -5,7 +5,7 @@ use std::hash::Hasher;
 
 use super::{Fault, Reading};
 use crate::count;
-use crate::json::{Kind, Value};
+use crate::json::{Kind, Value, mended};
 use crate::transcript::{Flaw, Message, Part, PartKind, Role, Shape, Step, hasher};
 
 pub(crate) struct Draft<'j> {
@@ -44,17 +44,14 @@ impl<'j> Draft<'j> {
 
     /// Adds a part whose content is the decoded string at `path`, or the JSON of another value.
     pub(super) fn add(&mut self, kind: PartKind, path: &[Step], value: Value<'_>) -> &mut Part {
-        let (text, malformed) =
-            value.checked_string().unwrap_or((Cow::Borrowed(value.raw()), false));
+        let text = value.string().unwrap_or(Cow::Borrowed(value.raw()));
         let hash = match kind {
             // The content of a result is no part of the spine, and may be large.
             PartKind::Result => 0,
             _ => self.hash(&text),
         };
         self.has_content |= kind == PartKind::Text && !text.is_empty();
-        let part = self.push(kind, path, value, count::text(&text), hash);
-        part.flaw = malformed.then_some(Flaw::LoneSurrogate);
-        part
+        self.push(kind, path, value, count::text(&text), hash)
     }
 
     /// Adds a text among other content blocks, where providers refuse an empty one.
@@ -91,18 +88,14 @@ impl<'j> Draft<'j> {
         }
         let mut tokens = 0;
         let mut media = false;
-        let mut malformed = false;
         for (item, index) in value.items().zip(0u32..) {
             let text = match item.kind() {
                 Kind::String => Some(item),
                 Kind::Object => item.get("text").filter(|text| text.kind() == Kind::String),
                 _ => return Err(Fault::new("an object with a type").at(index)),
             };
-            match text.and_then(|text| text.checked_string()) {
-                Some((text, lone)) => {
-                    tokens = count::text(&text).saturating_add(tokens);
-                    malformed |= lone;
-                }
+            match text.and_then(|text| text.string()) {
+                Some(text) => tokens = count::text(&text).saturating_add(tokens),
                 None => {
                     tokens = self.reading.image_tokens.saturating_add(tokens);
                     media = true;
@@ -111,7 +104,6 @@ impl<'j> Draft<'j> {
         }
         let part = self.push(PartKind::Result, path, value, tokens, 0);
         part.media = media;
-        part.flaw = malformed.then_some(Flaw::LoneSurrogate);
         Ok(part)
     }
 
@@ -155,7 +147,8 @@ impl<'j> Draft<'j> {
             framing: 0,
             media: false,
             signed: false,
-            flaw: None,
+            flaw: mended(value.raw()).map(|_| Flaw::LoneSurrogate),
+            alias: "".into(),
             link: None,
         });
         let last = self.parts.len() - 1;
