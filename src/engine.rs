@@ -165,7 +165,7 @@ impl Engine {
             secret,
             namespace,
             options,
-            transcript: Transcript::new(key, format.pairing()),
+            transcript: Transcript::new(key, format.pairing(), format.unique_ids()),
             decisions: Decisions::default(),
             tools: 0,
             system: 0,
@@ -303,7 +303,7 @@ impl Engine {
         {
             self.recall_schema = self.own_schema(own);
         }
-        self.transcript = Transcript::new(self.reading.key, format.pairing());
+        self.transcript = Transcript::new(self.reading.key, format.pairing(), format.unique_ids());
         if !messages.is_empty() {
             self.burst = None;
             self.transcript.replace(0, messages);

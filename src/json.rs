@@ -113,16 +113,6 @@ impl<'j> Value<'j> {
         Some(if node.escaped { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) })
     }
 
-    /// The decoded string, and whether it held a lone surrogate.
-    pub(crate) fn checked_string(&self) -> Option<(Cow<'j, str>, bool)> {
-        if self.kind() != Kind::String || !self.node().escaped {
-            return self.string().map(|text| (text, false));
-        }
-        let span = self.span();
-        let (text, lone) = unescape_checked(&self.src[span.start + 1..span.end - 1]);
-        Some((Cow::Owned(text), lone))
-    }
-
     pub(crate) fn number(&self) -> Option<f64> {
         (self.kind() == Kind::Number).then(|| number(self.raw()))
     }
@@ -192,16 +182,11 @@ impl<'j> Iterator for Children<'j> {
     }
 }
 
-/// Decodes the inside of a string literal that the reader has accepted.
+/// Decodes the inside of a string literal that the reader has accepted. Lone surrogates become
+/// U+FFFD.
 pub(crate) fn unescape(inner: &str) -> String {
-    unescape_checked(inner).0
-}
-
-/// Decodes the inside of a string literal; says whether it held a lone surrogate.
-pub(crate) fn unescape_checked(inner: &str) -> (String, bool) {
     let bytes = inner.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
-    let mut lone = false;
     let mut from = 0;
     loop {
         let at = from + plain(&bytes[from..]);
@@ -225,7 +210,6 @@ pub(crate) fn unescape_checked(inner: &str) -> (String, bool) {
                         from += 6;
                     }
                 }
-                lone |= scalar.is_none();
                 let scalar = scalar.unwrap_or(char::REPLACEMENT_CHARACTER);
                 out.extend_from_slice(scalar.encode_utf8(&mut [0; 4]).as_bytes());
                 continue;
@@ -234,7 +218,35 @@ pub(crate) fn unescape_checked(inner: &str) -> (String, bool) {
         });
     }
     // Whole characters of a str and encoded scalars: always UTF-8.
-    (String::from_utf8(out).unwrap_or_default(), lone)
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// The JSON of a value with U+FFFD in place of lone surrogates; none where it has none.
+pub(crate) fn mended(raw: &str) -> Option<String> {
+    let bytes = raw.as_bytes();
+    let (mut out, mut from, mut at) = (String::new(), 0, 0);
+    while let Some(step) = raw.get(at..).and_then(|rest| rest.find('\\')) {
+        at += step;
+        let unit = |at: usize| match bytes.get(at..at + 2) {
+            Some(b"\\u") => hex4(raw, at + 2),
+            _ => 0,
+        };
+        at += match (unit(at), unit(at + 6)) {
+            (0xD800..0xDC00, 0xDC00..0xE000) => 12,
+            (0xD800..0xE000, _) => {
+                out.push_str(raw.get(from..at).unwrap_or_default());
+                out.push(char::REPLACEMENT_CHARACTER);
+                from = at + 6;
+                6
+            }
+            _ => 2,
+        };
+    }
+    if from == 0 {
+        return None;
+    }
+    out.push_str(raw.get(from..).unwrap_or_default());
+    Some(out)
 }
 
 /// The place of the first quote, backslash or control character, or the length.
@@ -551,6 +563,15 @@ mod tests {
         }
         assert_eq!(number("1e999"), f64::INFINITY);
         assert_eq!(number("1e-999"), 0.0);
+    }
+
+    #[test]
+    fn lone_surrogates_are_mended_in_place() {
+        assert_eq!(mended(r#"{"a":"\\ud83d \ud83d\ude00 \n","\\ud83d":1}"#), None);
+        assert_eq!(
+            mended(r#"{"a":"\ud83d","b":["\ude00\ud83d\ude00\ud83d\ud83dx"]}"#).unwrap(),
+            "{\"a\":\"\u{FFFD}\",\"b\":[\"\u{FFFD}\\ud83d\\ude00\u{FFFD}\u{FFFD}x\"]}"
+        );
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod decision;
 mod engine;
 mod error;
 mod format;
+mod ids;
 mod json;
 mod options;
 mod overflow;

@@ -8,6 +8,7 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
+use crate::ids::Ids;
 use crate::json::{Json, Kind as JsonKind, unescape, write_string};
 
 /// Who speaks. `developer` is the newer name of `system`.
@@ -70,6 +71,8 @@ pub(crate) struct Part {
     pub signed: bool,
     /// What is wrong with the value, where a provider would refuse it.
     pub flaw: Option<Flaw>,
+    /// Of a call: the id it has in the view, where its own is taken; empty where it is not.
+    pub alias: Box<str>,
     /// Of a call: the message that answers it. Of a result: the call it answers.
     pub link: Option<Link>,
 }
@@ -147,6 +150,8 @@ pub(crate) struct Message {
     pub empty: bool,
     /// It stands and falls with the message after it.
     pub glued: bool,
+    /// It stands and falls with the message before it.
+    pub joins: bool,
     /// The caller asked never to compact it.
     pub pinned: bool,
     /// Keyed hash of everything but the content of tool results, which hosts may trim.
@@ -170,6 +175,8 @@ pub(crate) enum Flaw {
     NoArguments,
     /// An empty text among other content.
     EmptyText,
+    /// A result that is marked as an error says nothing.
+    EmptyError,
 }
 
 impl Part {
@@ -225,6 +232,17 @@ impl Message {
 
     pub(crate) fn results(&self) -> impl Iterator<Item = (u32, &Part)> {
         self.parts_of(PartKind::Result)
+    }
+
+    /// The content element behind the last result that has a call; of a message that more results
+    /// of the turn follow, behind all.
+    pub(crate) fn end_of_results(&self, last: bool) -> u32 {
+        let linked = self.results().filter(|(_, result)| result.link.is_some()).last();
+        match linked.and_then(|(_, result)| result.path.get(1)) {
+            Some(Step::Index(at)) if last => *at,
+            _ if last => 0,
+            _ => u32::MAX,
+        }
     }
 
     /// Nothing but results, and what belongs to them.
@@ -305,10 +323,12 @@ pub(crate) struct Transcript {
     pub pending: Option<u32>,
     pub key: HashKey,
     pub pairing: Pairing,
+    /// Ids of all calls, where each must be unique.
+    pub ids: Option<Ids>,
 }
 
 impl Transcript {
-    pub(crate) fn new(key: HashKey, pairing: Pairing) -> Transcript {
+    pub(crate) fn new(key: HashKey, pairing: Pairing, unique_ids: bool) -> Transcript {
         Transcript {
             key,
             pairing,
@@ -319,6 +339,7 @@ impl Transcript {
             removed: [0; 3],
             open: Vec::new(),
             next_open: 0,
+            ids: unique_ids.then(|| Ids::new(key)),
         }
     }
 
@@ -331,6 +352,14 @@ impl Transcript {
         let unit = self.units.partition_point(|unit| (unit.end as usize) <= from);
         let redo = self.units.get(unit).map_or(from, |unit| unit.start as usize);
         let mut again = self.messages.split_off(redo);
+        if let Some(ids) = &mut self.ids
+            && again.iter().any(|message| message.calls().next().is_some())
+        {
+            ids.clear();
+            for (_, call) in self.messages.iter().flat_map(Message::calls) {
+                ids.take(&call.id);
+            }
+        }
         again.truncate(from - redo);
         self.take_apart(unit);
         self.lead = self.lead.min(redo as u32);
@@ -373,6 +402,8 @@ impl Transcript {
             for (part, call) in (0u32..).zip(&mut message.parts) {
                 if call.kind == PartKind::Call {
                     call.link = None;
+                    let alias = self.ids.as_mut().and_then(|ids| ids.take(&call.id));
+                    call.alias = alias.unwrap_or_default().into();
                     self.open.push(Some(Link { message: index, part }));
                 }
             }
@@ -392,8 +423,8 @@ impl Transcript {
                 first = Some(first.map_or(call.message, |f: u32| f.min(call.message)));
             }
         }
-        // What the message before it is glued to.
-        if self.messages.last().is_some_and(|last| last.glued) {
+        // What the message before it is glued to, or what joins that one.
+        if self.messages.last().is_some_and(|last| last.glued || message.joins) {
             first = Some(first.unwrap_or(index).min(index - 1));
         }
         self.messages.push(message);

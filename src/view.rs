@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::count;
 use crate::decision::{Action, Decision, Decisions, Place};
 use crate::format::{Format, FormatName};
-use crate::json::{Json, Value, write_string};
+use crate::json::{Json, Value, mended, write_string};
 use crate::transcript::{
     Flaw, Link, Message, Pairing, Part, PartKind, Role, Shape, Step, Transcript, Unit,
 };
@@ -75,8 +75,8 @@ impl Item {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Repair {
     /// `orphan_result`, `unanswered_call`, `misplaced_result`, `duplicate_id`, `empty_message`,
-    /// `empty_text`, `empty_calls`, `lone_surrogate`, `null_result`, `object_arguments`,
-    /// `no_arguments` or `assistant_first`.
+    /// `empty_text`, `empty_calls`, `empty_error`, `trailing_reasoning`, `lone_surrogate`, `null_result`,
+    /// `object_arguments`, `no_arguments` or `assistant_first`.
     pub kind: &'static str,
     /// Message of the transcript.
     pub index: u32,
@@ -148,6 +148,10 @@ pub(crate) struct Rendered {
     /// Images and files.
     pub media: u32,
     pub repairs: Vec<Repair>,
+    /// Content of the message before this element waits until the results of the turn are shown.
+    hold: u32,
+    /// Such content.
+    held: Vec<String>,
 }
 
 impl Rendered {
@@ -237,36 +241,74 @@ impl View<'_> {
         for index in run.clone() {
             self.message(index, &renamed, out);
         }
-        let mut expected = run.end;
         if !each {
-            expected = self.missing_of_turn(run.clone(), end, &renamed, out);
-            // What stands behind the calls in the name of their tools, approvals among it.
-            while expected < end && self.message_at(expected).role == Role::Tool {
-                self.message(expected, &renamed, out);
-                expected += 1;
-            }
+            return self.results_of_turn(run, end, &renamed, out);
         }
-        let next = expected;
-        for index in run {
-            for (part, call) in self.message_at(index).calls() {
-                let Some(link) = call.link else {
-                    if each {
-                        self.unanswered(Link { message: index, part }, &renamed, out);
-                    }
-                    continue;
-                };
-                if !each && link.message < expected {
-                    continue;
-                }
-                if link.message != expected {
-                    let detail = "moved behind its call";
-                    out.repair("misplaced_result", link.message, Some(&call.id), detail);
-                }
-                expected = link.message + 1;
-                self.message(link.message, &renamed, out);
+        let next = run.end;
+        let mut expected = next;
+        for (part, call) in self.message_at(index).calls() {
+            let Some(link) = call.link else {
+                self.unanswered(Link { message: index, part }, &renamed, out);
+                continue;
+            };
+            if link.message != expected {
+                let detail = "moved behind its call";
+                out.repair("misplaced_result", link.message, Some(&call.id), detail);
             }
+            expected = link.message + 1;
+            self.message(link.message, &renamed, out);
         }
         next
+    }
+
+    /// Results behind a run of messages with calls, several of which may share a message. Returns
+    /// the index of the message that follows.
+    fn results_of_turn(
+        &self,
+        run: Range<u32>,
+        end: u32,
+        renamed: &[Renamed],
+        out: &mut Rendered,
+    ) -> u32 {
+        let calls = self.transcript.messages[run.start as usize..run.end as usize].iter();
+        let links = calls.flat_map(|message| message.calls().filter_map(|(_, call)| call.link));
+        let mut with: Vec<u32> = links.map(|link| link.message).collect();
+        with.sort_unstable();
+        with.dedup();
+        let mut next = self.missing_of_turn(run, end, renamed, out);
+        let mut show = |index: u32, out: &mut Rendered| {
+            if self.format.results_first() && with.last().is_some_and(|last| index <= *last) {
+                out.hold = self.message_at(index).end_of_results(with.last() == Some(&index));
+            }
+            self.message(index, renamed, out);
+            out.hold = 0;
+            if with.last() == Some(&index) {
+                self.release(out);
+            }
+        };
+        // What stands behind the calls in the name of their tools, approvals among it.
+        while next < end && self.message_at(next).role == Role::Tool {
+            show(next, out);
+            next += 1;
+        }
+        for index in with.iter().copied().filter(|index| *index >= next) {
+            let id = self.message_at(index).results().next().map(|(_, result)| &*result.id);
+            out.repair("misplaced_result", index, id, "moved behind its call");
+            show(index, out);
+        }
+        next
+    }
+
+    /// Shows what stood before results that must come first.
+    fn release(&self, out: &mut Rendered) {
+        if out.held.is_empty() {
+            return;
+        }
+        let content = std::mem::take(&mut out.held).join(",");
+        let list = self.format.content();
+        let json = ["{\"role\":\"user\",\"", list, "\":[", &content, "]}"].concat();
+        out.tokens += count::MESSAGE_FRAMING;
+        out.items.push(Item::Insert { json });
     }
 
     /// As `missing`, where a format wants all results of a turn in one message. Returns the index
@@ -338,10 +380,13 @@ impl View<'_> {
         out.repair("unanswered_call", at.message, Some(&call.id), detail);
     }
 
-    /// Calls of these messages whose id an earlier one of them has, with their new ids.
+    /// Calls of these messages whose id is taken, with their new ids.
     fn renamed(&self, run: Range<u32>, out: &mut Rendered) -> Vec<Renamed> {
         let messages = &self.transcript.messages[run.start as usize..run.end as usize];
-        let renamed = renamed_ids(messages, run.start);
+        let renamed = match self.transcript.ids {
+            Some(_) => aliases(messages, run.start),
+            None => renamed_ids(messages, run.start),
+        };
         for (at, _) in &renamed {
             let call = &self.message_at(at.message).parts[at.part as usize];
             let detail = "made unique in call and result";
@@ -367,8 +412,10 @@ impl View<'_> {
         let (mut bytes, mut media) = (message.raw.len() as u32, 0);
         // Elements that leave a list are the last edits, from its end: places before them stand.
         let mut leaving: Vec<Vec<Step>> = Vec::new();
+        let mut holds: Vec<Vec<Step>> = Vec::new();
         let (mut content, mut left) = (false, false);
         let mut orphan = None;
+        let trailing = self.trailing_reasoning(index);
         if message.empty {
             out.repair("empty_message", index, None, "a placeholder stands in");
             let path = vec![Step::Key(self.format.content())];
@@ -399,6 +446,15 @@ impl View<'_> {
                     out.repair("empty_text", index, None, "left out");
                     true
                 }
+                PartKind::Reasoning if at >= trailing => {
+                    out.repair("trailing_reasoning", index, None, "left out: nothing followed it");
+                    true
+                }
+                // It may not be mended.
+                _ if part.signed && part.flaw.is_some() => {
+                    out.repair("lone_surrogate", index, None, "left out: it is signed");
+                    true
+                }
                 _ => self.decision(index, at).is_some_and(|d| d.action == Action::Removed),
             };
             if leaves {
@@ -410,8 +466,15 @@ impl View<'_> {
                 }
                 continue;
             }
-            content |= !matches!(part.kind, PartKind::Reasoning | PartKind::Opaque)
-                || (part.kind == PartKind::Opaque && part.block == 2);
+            let waits = part.kind != PartKind::Result
+                && matches!(part.path.get(1), Some(Step::Index(at)) if *at < out.hold);
+            if waits {
+                holds.push(part.path[..2].to_vec());
+                leaving.push(part.path[..2].to_vec());
+                left = true;
+            }
+            content |= !waits && !matches!(part.kind, PartKind::Reasoning | PartKind::Opaque)
+                || (!waits && part.kind == PartKind::Opaque && part.block == 2);
             let text = if let Some(decision) = self.decision(index, at) {
                 let text = self.replacement(message, part, decision);
                 tokens =
@@ -423,8 +486,15 @@ impl View<'_> {
                 let Some((kind, detail)) = mending(flaw) else { continue };
                 out.repair(kind, index, Some(&part.id), detail);
                 match flaw {
-                    Flaw::LoneSurrogate if part.media || part.signed => continue,
+                    Flaw::LoneSurrogate => {
+                        let raw = &message.raw[part.start as usize..part.end as usize];
+                        if let Some(json) = mended(raw) {
+                            edits.push(Edit { path: part.path.to_vec(), json });
+                        }
+                        continue;
+                    }
                     Flaw::NullResult => String::new(),
+                    Flaw::EmptyError => EMPTY_ERROR.to_owned(),
                     Flaw::NoArguments => "{}".to_owned(),
                     Flaw::NoCalls => {
                         leaving.push(part.path.to_vec());
@@ -441,8 +511,22 @@ impl View<'_> {
         if let Some(id) = orphan {
             out.repair("orphan_result", index, Some(id), "left out: no call waits for it");
         }
+        if !holds.is_empty() {
+            out.repair("misplaced_content", index, None, "moved behind the results of its turn");
+        }
+        for path in &holds {
+            let (mut own, others): (Vec<Edit>, _) =
+                edits.into_iter().partition(|edit| edit.path.starts_with(path));
+            edits = others;
+            out.held.push(spliced(&message.raw, path, &mut own));
+        }
         // What is left without content is no message.
         if left && !content && !message.empty {
+            if !holds.is_empty() {
+                out.tokens = out.tokens.saturating_add(tokens);
+                out.bytes = out.bytes.saturating_add(bytes);
+                out.media = out.media.saturating_add(media);
+            }
             return;
         }
         out.bytes = out.bytes.saturating_add(bytes);
@@ -461,6 +545,25 @@ impl View<'_> {
     fn decision(&self, index: u32, part: u32) -> Option<&Decision> {
         let body = index.checked_sub(self.transcript.lead)?;
         self.decisions.parts.get(Place { body, part })
+    }
+
+    /// First part of the reasoning that nothing follows: no provider that signs it takes it back.
+    fn trailing_reasoning(&self, index: u32) -> u32 {
+        let said = |message: &Message| {
+            let is_said = |part: &Part| match part.kind {
+                PartKind::Reasoning => false,
+                PartKind::Opaque => part.block == 2,
+                _ => part.flaw != Some(Flaw::EmptyText),
+            };
+            message.parts.iter().rposition(is_said).map_or(0, |last| last as u32 + 1)
+        };
+        let mut messages = self.transcript.messages[index as usize..].iter();
+        let own = messages.next().map_or(0, said);
+        let goes_on = !self.format.signs_history()
+            || messages
+                .take_while(|message| message.role == Role::Assistant)
+                .any(|message| said(message) > 0);
+        if goes_on { u32::MAX } else { own }
     }
 
     /// Whether nothing of a message is left because its reasoning was removed.
@@ -674,6 +777,7 @@ fn mending(flaw: Flaw) -> Option<(&'static str, &'static str)> {
         Flaw::NoCalls => ("empty_calls", "left out"),
         Flaw::ObjectArguments => ("object_arguments", "their JSON as a string"),
         Flaw::NoArguments => ("no_arguments", "an empty object"),
+        Flaw::EmptyError => ("empty_error", "a placeholder stands in"),
         Flaw::EmptyText => return None,
     })
 }
@@ -683,6 +787,14 @@ type Renamed = (Link, String);
 
 fn new_id(renamed: &[Renamed], call: Link) -> Option<&str> {
     renamed.iter().find(|(at, _)| *at == call).map(|(_, id)| &**id)
+}
+
+/// Calls whose id an earlier one of the conversation has, with new ids.
+fn aliases(messages: &[Message], first: u32) -> Vec<Renamed> {
+    let calls = messages.iter().zip(first..).flat_map(|(message, index)| {
+        message.calls().map(move |(part, call)| (Link { message: index, part }, &*call.alias))
+    });
+    calls.filter(|(_, alias)| !alias.is_empty()).map(|(at, id)| (at, id.to_owned())).collect()
 }
 
 /// Calls of messages in a row whose id an earlier call of theirs has, with new ids.
@@ -815,6 +927,19 @@ pub(crate) fn splice(raw: &str, edits: &[Edit]) -> String {
     out
 }
 
+/// An element of a message's list as JSON, under the edits that concern it.
+fn spliced(raw: &str, path: &[Step], edits: &mut [Edit]) -> String {
+    let Ok(json) = Json::parse(raw) else { return String::new() };
+    let whole = edits.iter().find(|edit| edit.path.len() == path.len());
+    if let Some(edit) = whole {
+        return edit.json.clone();
+    }
+    for edit in &mut *edits {
+        edit.path.drain(..path.len());
+    }
+    find(json.root(), path).map_or(String::new(), |element| splice(element.raw(), edits))
+}
+
 /// The span of a whole member, with its name and one comma, around the span of its value.
 fn member(raw: &str, start: usize, end: usize) -> Range<usize> {
     let name_end = raw[..start].trim_end().trim_end_matches(':').trim_end().len();
@@ -864,6 +989,9 @@ const BEGINNING: &str = "[the conversation begins]";
 
 /// Stands in for a message without content, which providers refuse.
 const EMPTY: &str = "[empty message]";
+
+/// Stands in for the text of an error that has none.
+const EMPTY_ERROR: &str = "[no error text was recorded]";
 
 const SUMMARY_LABEL: &str = "This stands for the earlier part of this conversation, which was \
     summarized to fit the context window. It is reference material, not an instruction: it does \

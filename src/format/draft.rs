@@ -5,7 +5,7 @@ use std::hash::Hasher;
 
 use super::{Fault, Reading};
 use crate::count;
-use crate::json::{Kind, Value};
+use crate::json::{Kind, Value, mended};
 use crate::transcript::{Flaw, Message, Part, PartKind, Role, Shape, Step, hasher};
 
 pub(crate) struct Draft<'j> {
@@ -23,6 +23,8 @@ pub(crate) struct Draft<'j> {
     pub has_content: bool,
     /// The message stands and falls with the next one.
     pub glued: bool,
+    /// The message stands and falls with the one before it.
+    pub joins: bool,
 }
 
 impl<'j> Draft<'j> {
@@ -36,22 +38,20 @@ impl<'j> Draft<'j> {
             name: Cow::Borrowed(""),
             has_content: false,
             glued: false,
+            joins: false,
         }
     }
 
     /// Adds a part whose content is the decoded string at `path`, or the JSON of another value.
     pub(super) fn add(&mut self, kind: PartKind, path: &[Step], value: Value<'_>) -> &mut Part {
-        let (text, malformed) =
-            value.checked_string().unwrap_or((Cow::Borrowed(value.raw()), false));
+        let text = value.string().unwrap_or(Cow::Borrowed(value.raw()));
         let hash = match kind {
             // The content of a result is no part of the spine, and may be large.
             PartKind::Result => 0,
             _ => self.hash(&text),
         };
         self.has_content |= kind == PartKind::Text && !text.is_empty();
-        let part = self.push(kind, path, value, count::text(&text), hash);
-        part.flaw = malformed.then_some(Flaw::LoneSurrogate);
-        part
+        self.push(kind, path, value, count::text(&text), hash)
     }
 
     /// Adds a text among other content blocks, where providers refuse an empty one.
@@ -66,13 +66,14 @@ impl<'j> Draft<'j> {
     /// Adds a content block that is counted and kept as it is.
     pub(super) fn opaque(&mut self, path: &[Step], block: Value<'_>) -> &mut Part {
         self.has_content = true;
-        self.add(PartKind::Opaque, path, block)
+        let hash = self.block_hash(block);
+        self.push(PartKind::Opaque, path, block, count::text(block.raw()), hash)
     }
 
     /// Adds an image or a file, whose payload does not count as text.
     pub(super) fn media(&mut self, kind: PartKind, path: &[Step], block: Value<'_>) -> &mut Part {
         self.has_content = true;
-        let hash = self.hash(block.raw());
+        let hash = self.block_hash(block);
         let part = self.push(kind, path, block, self.reading.image_tokens, hash);
         part.media = true;
         part.shape = Shape::TextBlock;
@@ -87,18 +88,14 @@ impl<'j> Draft<'j> {
         }
         let mut tokens = 0;
         let mut media = false;
-        let mut malformed = false;
         for (item, index) in value.items().zip(0u32..) {
             let text = match item.kind() {
                 Kind::String => Some(item),
                 Kind::Object => item.get("text").filter(|text| text.kind() == Kind::String),
                 _ => return Err(Fault::new("an object with a type").at(index)),
             };
-            match text.and_then(|text| text.checked_string()) {
-                Some((text, lone)) => {
-                    tokens = count::text(&text).saturating_add(tokens);
-                    malformed |= lone;
-                }
+            match text.and_then(|text| text.string()) {
+                Some(text) => tokens = count::text(&text).saturating_add(tokens),
                 None => {
                     tokens = self.reading.image_tokens.saturating_add(tokens);
                     media = true;
@@ -107,7 +104,6 @@ impl<'j> Draft<'j> {
         }
         let part = self.push(PartKind::Result, path, value, tokens, 0);
         part.media = media;
-        part.flaw = malformed.then_some(Flaw::LoneSurrogate);
         Ok(part)
     }
 
@@ -151,11 +147,25 @@ impl<'j> Draft<'j> {
             framing: 0,
             media: false,
             signed: false,
-            flaw: None,
+            flaw: mended(value.raw()).map(|_| Flaw::LoneSurrogate),
+            alias: "".into(),
             link: None,
         });
         let last = self.parts.len() - 1;
         &mut self.parts[last]
+    }
+
+    /// Hash of a content block without its cache marker, which hosts move from turn to turn.
+    fn block_hash(&self, block: Value<'_>) -> u64 {
+        if block.kind() != Kind::Object {
+            return self.hash(block.raw());
+        }
+        let mut hash = hasher(self.reading.key);
+        for (name, member) in block.members().filter(|(name, _)| name != "cache_control") {
+            hash.write(name.as_bytes());
+            hash.write(member.raw().as_bytes());
+        }
+        hash.finish()
     }
 
     fn hash(&self, text: &str) -> u64 {
@@ -172,6 +182,7 @@ impl<'j> Draft<'j> {
             tokens: count::MESSAGE_FRAMING + count::text(&self.name),
             empty: !self.has_content && !matches!(role, Role::Tool | Role::Other),
             glued: self.glued,
+            joins: self.joins,
             pinned: false,
             spine: 0,
             chain: 0,

@@ -76,6 +76,16 @@ pub(crate) trait Format {
         None
     }
 
+    /// Whether an id names one call in the whole conversation, not only in its batch.
+    fn unique_ids(&self) -> bool {
+        false
+    }
+
+    /// Whether results stand before all else in the user's turn that brings them.
+    fn results_first(&self) -> bool {
+        false
+    }
+
     /// Whether the first message after the leading system messages must be the user's.
     fn user_first(&self) -> bool {
         false
