@@ -149,6 +149,8 @@ pub(crate) struct Message {
     pub glued: bool,
     /// The caller asked never to compact it.
     pub pinned: bool,
+    /// The provider's own compaction: it stands for everything before it.
+    pub compaction: bool,
     /// Keyed hash of everything but the content of tool results, which hosts may trim.
     pub spine: u64,
     /// Running hash of the spines of the body up to and including this message.

@@ -279,8 +279,8 @@ impl View<'_> {
         let call = &self.message_at(at.message).parts[at.part as usize];
         let id = new_id(renamed, at).unwrap_or(&call.id);
         let part = self.format.result_part(id, &call.name, UNANSWERED);
-        let whole = || self.format.result_message(id, &call.name, UNANSWERED);
-        let json = part.unwrap_or_else(whole);
+        let whole = || self.format.answer(call, id, UNANSWERED);
+        let Some(json) = part.or_else(whole) else { return };
         out.tokens += count::text(UNANSWERED) + count::text(id) + count::MESSAGE_FRAMING;
         out.items.push(Item::Insert { json });
         let detail = "a result that says so stands in";
@@ -321,7 +321,7 @@ impl View<'_> {
         if message.empty {
             out.repair("empty_message", index, None, "a placeholder stands in");
             let path = vec![Step::Key(self.format.content())];
-            edits.push(Edit { path, json: self.format.stand_in(EMPTY) });
+            edits.push(Edit { path, json: self.format.placeholder(message, EMPTY) });
             tokens += count::text(EMPTY);
         }
         if let Some(bond) = self.format.bond()

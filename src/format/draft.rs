@@ -23,6 +23,10 @@ pub(crate) struct Draft<'j> {
     pub has_content: bool,
     /// The message stands and falls with the next one.
     pub glued: bool,
+    /// It must stay in the view whatever else leaves.
+    pub pinned: bool,
+    /// The provider's own compaction of everything before it.
+    pub compaction: bool,
 }
 
 impl<'j> Draft<'j> {
@@ -36,6 +40,8 @@ impl<'j> Draft<'j> {
             name: Cow::Borrowed(""),
             has_content: false,
             glued: false,
+            pinned: false,
+            compaction: false,
         }
     }
 
@@ -128,6 +134,20 @@ impl<'j> Draft<'j> {
         part
     }
 
+    /// Adds the whole message as one part of so many tokens, which no text can stand in for.
+    pub(super) fn whole(&mut self, kind: PartKind, value: Value<'_>, tokens: u32) -> &mut Part {
+        self.has_content = true;
+        let hash = self.hash(value.raw());
+        let part = self.push(kind, &[], value, tokens, hash);
+        part.signed = true;
+        part
+    }
+
+    /// The same, its JSON counted as text.
+    pub(super) fn counted(&mut self, kind: PartKind, value: Value<'_>) -> &mut Part {
+        self.whole(kind, value, count::text(value.raw()))
+    }
+
     pub(super) fn push(
         &mut self,
         kind: PartKind,
@@ -172,7 +192,8 @@ impl<'j> Draft<'j> {
             tokens: count::MESSAGE_FRAMING + count::text(&self.name),
             empty: !self.has_content && !matches!(role, Role::Tool | Role::Other),
             glued: self.glued,
-            pinned: false,
+            pinned: self.pinned,
+            compaction: self.compaction,
             spine: 0,
             chain: 0,
         };
