@@ -194,6 +194,7 @@ impl<'j> Draft<'j> {
             glued: self.glued,
             pinned: self.pinned,
             compaction: self.compaction,
+            thought: None,
             spine: 0,
             chain: 0,
         };
