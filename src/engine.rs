@@ -294,7 +294,7 @@ impl Engine {
         let known = parse(&known, "messages", ErrorCode::InvalidJson)?;
         let mut messages = read_messages(format, known.root(), 0, 0, self.reading)?;
         for (message, old) in messages.iter_mut().zip(&self.transcript.messages) {
-            message.pinned = old.pinned;
+            message.pinned |= old.pinned;
         }
         self.format_name = Some(name);
         self.format = format;

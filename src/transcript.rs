@@ -154,8 +154,12 @@ pub(crate) struct Message {
     pub joins: bool,
     /// The caller asked never to compact it.
     pub pinned: bool,
+    /// The provider's own compaction: it stands for everything before it.
+    pub compaction: bool,
     /// Keyed hash of everything but the content of tool results, which hosts may trim.
     pub spine: u64,
+    /// The nearest reasoning before it in the turn, where that is a message of its own.
+    pub thought: Option<u32>,
     /// Running hash of the spines of the body up to and including this message.
     pub chain: u64,
 }
@@ -243,6 +247,19 @@ impl Message {
             _ if last => 0,
             _ => u32::MAX,
         }
+    }
+
+    /// Reasoning as a message of its own, which needs what the model said next.
+    pub(crate) fn reasons(&self) -> bool {
+        self.glued
+            && self.role == Role::Assistant
+            && self.parts.iter().all(|part| part.block == 0 && part.kind == PartKind::Reasoning)
+    }
+
+    /// What the model said or called, which providers take without an id of its own as well.
+    pub(crate) fn is_free(&self) -> bool {
+        let free = |part: &Part| matches!(part.kind, PartKind::Text | PartKind::Call);
+        self.role == Role::Assistant && self.parts.iter().any(|part| free(part) && !part.signed)
     }
 
     /// Nothing but results, and what belongs to them.
@@ -423,8 +440,16 @@ impl Transcript {
                 first = Some(first.map_or(call.message, |f: u32| f.min(call.message)));
             }
         }
-        // What the message before it is glued to, or what joins that one.
-        if self.messages.last().is_some_and(|last| last.glued || message.joins) {
+        message.thought = match self.messages.last() {
+            Some(last) if last.reasons() => Some(index - 1),
+            Some(last) if !last.is_turn() => last.thought,
+            _ => None,
+        };
+        // What the message before it is glued to, and what the model said right after that: it
+        // needs the same reasoning.
+        let said = after_assistant && message.role == Role::Assistant && !message.reasons();
+        let same = said && self.pairing == Pairing::Loose && message.thought.is_some();
+        if same || self.messages.last().is_some_and(|last| last.glued || message.joins) {
             first = Some(first.unwrap_or(index).min(index - 1));
         }
         self.messages.push(message);
@@ -449,17 +474,22 @@ impl Transcript {
         self.units.len() - 1
     }
 
-    /// Takes the first waiting call of that id.
+    /// Takes the first waiting call of that id; where none has it, the newest reference that may
+    /// stand for the call.
     fn take_open(&mut self, id: &str) -> Option<Link> {
         while self.open.get(self.next_open).is_some_and(Option::is_none) {
             self.next_open += 1;
         }
         let waiting = self.open.get(self.next_open..)?;
-        let at = waiting.iter().position(|slot| {
+        let is = |slot: &Option<Link>, id: &str| {
             slot.is_some_and(|call| {
                 let message = &self.messages[call.message as usize];
                 *message.parts[call.part as usize].id == *id
             })
+        };
+        let at = waiting.iter().position(|slot| is(slot, id)).or_else(|| {
+            let references = self.pairing == Pairing::Loose;
+            waiting.iter().rposition(|slot| references && is(slot, ""))
         })?;
         self.open[self.next_open + at].take()
     }

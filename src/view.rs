@@ -75,8 +75,9 @@ impl Item {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Repair {
     /// `orphan_result`, `unanswered_call`, `misplaced_result`, `duplicate_id`, `empty_message`,
-    /// `empty_text`, `empty_calls`, `empty_error`, `trailing_reasoning`, `lone_surrogate`, `null_result`,
-    /// `object_arguments`, `no_arguments` or `assistant_first`.
+    /// `empty_text`, `empty_calls`, `empty_error`, `misplaced_content`, `trailing_reasoning`,
+    /// `stranded_reasoning`, `lone_surrogate`, `null_result`, `object_arguments`, `no_arguments` or
+    /// `assistant_first`.
     pub kind: &'static str,
     /// Message of the transcript.
     pub index: u32,
@@ -372,8 +373,8 @@ impl View<'_> {
         let call = &self.message_at(at.message).parts[at.part as usize];
         let id = new_id(renamed, at).unwrap_or(&call.id);
         let part = self.format.result_part(id, &call.name, UNANSWERED);
-        let whole = || self.format.result_message(id, &call.name, UNANSWERED);
-        let json = part.unwrap_or_else(whole);
+        let whole = || self.format.answer(call, id, UNANSWERED);
+        let Some(json) = part.or_else(whole) else { return };
         out.tokens += count::text(UNANSWERED) + count::text(id) + count::MESSAGE_FRAMING;
         out.items.push(Item::Insert { json });
         let detail = "a result that says so stands in";
@@ -419,13 +420,17 @@ impl View<'_> {
         if message.empty {
             out.repair("empty_message", index, None, "a placeholder stands in");
             let path = vec![Step::Key(self.format.content())];
-            edits.push(Edit { path, json: self.format.stand_in(EMPTY) });
+            edits.push(Edit { path, json: self.format.placeholder(message, EMPTY) });
             tokens += count::text(EMPTY);
         }
+        if message.reasons() && self.is_stranded(index) {
+            out.repair("stranded_reasoning", index, None, "left out: nothing follows it");
+            return;
+        }
         if let Some(bond) = self.format.bond()
-            && let Some(before) = index.checked_sub(1)
-            && self.message_at(before).glued
-            && self.gone(before)
+            && message.is_free()
+            && message.thought.is_some_and(|thought| self.is_gone(thought))
+            && message.raw.contains(&*quoted(bond))
         {
             edits.push(Edit { path: vec![Step::Key(bond)], json: String::new() });
         }
@@ -566,12 +571,28 @@ impl View<'_> {
         if goes_on { u32::MAX } else { own }
     }
 
-    /// Whether nothing of a message is left because its reasoning was removed.
-    fn gone(&self, index: u32) -> bool {
-        let mut parts = self.message_at(index).parts.iter().zip(0u32..);
-        parts.any(|(part, at)| {
-            part.block == 0 && self.decision(index, at).is_some_and(|d| d.action == Action::Removed)
-        })
+    /// Whether none of the model's messages follows reasoning, as an aborted response leaves it.
+    fn is_stranded(&self, index: u32) -> bool {
+        let mut rest = self.transcript.messages[index as usize..].iter();
+        !rest.find(|message| !message.reasons()).is_some_and(|next| next.role == Role::Assistant)
+    }
+
+    /// Whether the view shows nothing of a message of reasoning.
+    fn is_gone(&self, index: u32) -> bool {
+        let unit = &self.transcript.units[self.transcript.unit_of(index)];
+        !self.shows(unit)
+            || self.decision(index, 0).is_some_and(|old| old.action == Action::Removed)
+    }
+
+    /// Whether reasoning may leave by itself: what the model said with it can do without.
+    pub(crate) fn may_lose(&self, index: u32) -> bool {
+        let rest = &self.transcript.messages[index as usize..];
+        let mut said = rest.iter().skip_while(|message| message.reasons());
+        !self.message_at(index).reasons()
+            || said
+                .by_ref()
+                .take_while(|next| next.role == Role::Assistant && !next.reasons())
+                .all(Message::is_free)
     }
 
     /// Whether the conversation starts with the assistant where only the user may begin.
@@ -680,21 +701,36 @@ impl View<'_> {
         Some(text)
     }
 
+    /// The unit before which the summary stands, if it is none before `from`: the first of the body,
+    /// or the one behind the last hidden compaction of the provider's own, which takes no notice of
+    /// what precedes that.
+    fn head_unit(&self, from: usize) -> Option<usize> {
+        let lead = self.transcript.lead;
+        let end = self.transcript.unit_of(lead.saturating_add(self.decisions.hidden()));
+        if from > end {
+            return None;
+        }
+        let behind = self.transcript.units[..end].iter().rposition(|unit| {
+            unit.end <= lead || self.transcript.unit_messages(unit).iter().any(|m| m.compaction)
+        });
+        Some(behind.map_or(0, |at| at + 1))
+    }
+
     /// The whole view, leading system messages first.
     pub(crate) fn items(&self, from: usize) -> Vec<Item> {
         let mut out = Rendered::default();
         let units = &self.transcript.units;
-        let lead = units.partition_point(|unit| unit.end <= self.transcript.lead);
+        let lead = self.head_unit(from);
         let mut head = None;
         for (unit, at) in units[from.min(units.len())..].iter().zip(from..) {
-            if at == lead {
+            if Some(at) == lead {
                 head = self.head();
             }
             if !self.shows(unit) {
                 continue;
             }
             let mut items = self.unit(unit).items;
-            if let Some(text) = head.take_if(|_| at >= lead && !items.is_empty())
+            if let Some(text) = head.take_if(|_| !items.is_empty())
                 && !(self.alternate && self.merge(&text, &mut items))
             {
                 out.items.push(Item::Insert { json: self.format.user_message(&text) });

@@ -25,6 +25,10 @@ pub(crate) struct Draft<'j> {
     pub glued: bool,
     /// The message stands and falls with the one before it.
     pub joins: bool,
+    /// It must stay in the view whatever else leaves.
+    pub pinned: bool,
+    /// The provider's own compaction of everything before it.
+    pub compaction: bool,
 }
 
 impl<'j> Draft<'j> {
@@ -39,6 +43,8 @@ impl<'j> Draft<'j> {
             has_content: false,
             glued: false,
             joins: false,
+            pinned: false,
+            compaction: false,
         }
     }
 
@@ -124,6 +130,20 @@ impl<'j> Draft<'j> {
         part
     }
 
+    /// Adds the whole message as one part of so many tokens, which no text can stand in for.
+    pub(super) fn whole(&mut self, kind: PartKind, value: Value<'_>, tokens: u32) -> &mut Part {
+        self.has_content = true;
+        let hash = self.hash(value.raw());
+        let part = self.push(kind, &[], value, tokens, hash);
+        part.signed = true;
+        part
+    }
+
+    /// The same, its JSON counted as text.
+    pub(super) fn counted(&mut self, kind: PartKind, value: Value<'_>) -> &mut Part {
+        self.whole(kind, value, count::text(value.raw()))
+    }
+
     pub(super) fn push(
         &mut self,
         kind: PartKind,
@@ -183,7 +203,9 @@ impl<'j> Draft<'j> {
             empty: !self.has_content && !matches!(role, Role::Tool | Role::Other),
             glued: self.glued,
             joins: self.joins,
-            pinned: false,
+            pinned: self.pinned,
+            compaction: self.compaction,
+            thought: None,
             spine: 0,
             chain: 0,
         };

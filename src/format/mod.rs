@@ -57,6 +57,12 @@ pub(crate) trait Format {
     /// A tool result with that text, as the JSON of a message.
     fn result_message(&self, id: &str, name: &str, text: &str) -> String;
 
+    /// A result of a call that never got one, as the JSON of a message; none where the call may
+    /// stay without.
+    fn answer(&self, call: &Part, id: &str, text: &str) -> Option<String> {
+        Some(self.result_message(id, &call.name, text))
+    }
+
     /// The definition of a tool as a request of this format carries it, as JSON.
     fn tool(&self, name: &str, description: &str, parameters: &str) -> String;
 
@@ -68,6 +74,11 @@ pub(crate) trait Format {
     /// A text as the whole content of a message, as JSON.
     fn stand_in(&self, text: &str) -> String {
         Shape::String.write(text)
+    }
+
+    /// A text as the whole content of that message, as JSON.
+    fn placeholder(&self, _message: &Message, text: &str) -> String {
+        self.stand_in(text)
     }
 
     /// A result as an element of a content list, where all results of a turn must share one

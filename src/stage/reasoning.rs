@@ -14,7 +14,7 @@ pub(crate) fn older(situation: &Situation<'_>, from: u32, signed: bool) -> Vec<P
     let mut found = Vec::new();
     for index in situation.shown_messages().filter(|index| (from..end).contains(index)) {
         let message = &transcript.messages[index as usize];
-        if message.pinned {
+        if message.pinned || !situation.view.may_lose(index) {
             continue;
         }
         for (part, at) in message.parts.iter().zip(0u32..) {
