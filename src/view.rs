@@ -321,7 +321,11 @@ impl View<'_> {
         if message.empty {
             out.repair("empty_message", index, None, "a placeholder stands in");
             let path = vec![Step::Key(self.format.content())];
-            edits.push(Edit { path, json: self.format.stand_in(EMPTY) });
+            let json = match message.role {
+                Role::System => quoted(EMPTY),
+                _ => self.format.stand_in(EMPTY),
+            };
+            edits.push(Edit { path, json });
             tokens += count::text(EMPTY);
         }
         if let Some(bond) = self.format.bond()

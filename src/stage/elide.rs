@@ -45,7 +45,11 @@ fn parts<'a>(situation: &Situation<'a>, wanted: impl Fn(&Part) -> bool) -> Vec<S
                 let orphan = part.kind == PartKind::Result && part.link.is_none();
                 let place = Place { body: index - transcript.lead, part: at };
                 let old = situation.view.decisions.parts.get(place);
-                if orphan || part.media || old.is_some_and(|old| old.action == Action::Cleared) {
+                if orphan
+                    || part.media
+                    || part.signed
+                    || old.is_some_and(|old| old.action == Action::Cleared)
+                {
                     continue;
                 }
                 found.push((situation.now(place, message, part), place, message, part));
