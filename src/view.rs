@@ -196,6 +196,7 @@ impl View<'_> {
             }
         }
         let next = expected;
+        let mut moved = Vec::new();
         for index in run {
             for (part, call) in self.message_at(index).calls() {
                 let Some(link) = call.link else {
@@ -204,9 +205,10 @@ impl View<'_> {
                     }
                     continue;
                 };
-                if !each && link.message < expected {
+                if !each && (link.message < next || moved.contains(&link.message)) {
                     continue;
                 }
+                moved.push(link.message);
                 if link.message != expected {
                     let detail = "moved behind its call";
                     out.repair("misplaced_result", link.message, Some(&call.id), detail);
@@ -312,6 +314,10 @@ impl View<'_> {
         out: &mut Rendered,
     ) {
         let message = self.message_at(index);
+        if message.role == Role::Tool && message.parts.is_empty() {
+            out.repair("empty_message", index, None, "left out");
+            return;
+        }
         let mut tokens = message.tokens;
         let (mut bytes, mut media) = (message.raw.len() as u32, 0);
         // Elements that leave a list are the last edits, from its end: places before them stand.
@@ -426,7 +432,9 @@ impl View<'_> {
 
     /// Whether the conversation starts with the assistant where only the user may begin.
     fn starts_without_user(&self) -> bool {
-        let first = self.transcript.messages.get(self.transcript.lead as usize);
+        let mut body = self.transcript.messages.iter().skip(self.transcript.lead as usize);
+        // Results before any call are not shown.
+        let first = body.find(|message| !message.only_results() && message.role != Role::System);
         self.format.user_first()
             && self.decisions.hidden() == 0
             && first.is_some_and(|first| first.role == Role::Assistant)

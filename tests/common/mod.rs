@@ -1,10 +1,12 @@
 //! What the tests share: a strict validator of requests, and a host that drives the engine.
 #![allow(dead_code)] // each test file uses its own part
 
+pub mod ai_sdk;
 pub mod build;
 pub mod host;
 pub mod openai_chat;
 pub mod random;
+pub mod turns;
 
 use std::path::Path;
 
