@@ -16,7 +16,7 @@ use crate::calibration::Calibration;
 use crate::count;
 use crate::decision::{Decisions, Place, Ref};
 use crate::error::{Error, ErrorCode};
-use crate::format::{Format, FormatName, Reading, detect, read_messages};
+use crate::format::{Format, FormatName, Reading, detect, read_messages, read_rest};
 use crate::json::Value;
 use crate::options::{Options, invalid};
 use crate::recall::{self, RecallArgs, RecallStep};
@@ -245,7 +245,7 @@ impl Engine {
             .enumerate()
             .take_while(|(at, (new, old))| new.raw() == &*old.raw && old.pinned == pinned(*at))
             .count();
-        let mut messages = read_messages(self.format, list, from, same, self.reading)?;
+        let mut messages = read_rest(self.format, list, from, same, self.reading)?;
         for (message, at) in messages.iter_mut().zip(same..) {
             message.pinned = pinned(at);
         }
@@ -292,7 +292,7 @@ impl Engine {
         let known = self.transcript.messages.iter().map(|message| &*message.raw);
         let known = ["[", &known.collect::<Vec<_>>().join(","), "]"].concat();
         let known = parse(&known, "messages", ErrorCode::InvalidJson)?;
-        let mut messages = read_messages(format, known.root(), 0, 0, self.reading)?;
+        let mut messages = read_messages(format, known.root(), 0, self.reading)?;
         for (message, old) in messages.iter_mut().zip(&self.transcript.messages) {
             message.pinned |= old.pinned;
         }

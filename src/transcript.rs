@@ -89,6 +89,8 @@ pub(crate) enum Shape {
     Object,
     /// The output of a tool as the AI SDK types it.
     Output,
+    /// The same for a tool that failed.
+    ErrorOutput,
     /// The response of a function as Gemini has it.
     Response,
     /// A content block of text in place of another block.
@@ -107,6 +109,7 @@ impl Shape {
             Shape::String | Shape::ObjectText => ("", ""),
             Shape::Object => return text.to_owned(),
             Shape::Output => ("{\"type\":\"text\",\"value\":", "}"),
+            Shape::ErrorOutput => ("{\"type\":\"error-text\",\"value\":", "}"),
             Shape::Response => ("{\"result\":", "}"),
             Shape::TextBlock => ("{\"type\":\"text\",\"text\":", "}"),
             Shape::InputText => ("{\"type\":\"input_text\",\"text\":", "}"),
@@ -410,6 +413,11 @@ impl Transcript {
             chain.write_u64(message.spine);
             message.chain = chain.finish();
         }
+        // Results that stand behind a run of assistant messages answer all of it.
+        let waits = self.pairing == Pairing::Turn
+            && after_assistant
+            && message.role == Role::Assistant
+            && self.open.iter().any(Option::is_some);
         if message.role == Role::Assistant {
             // A new turn of the model: no provider would take a result for older calls now.
             if !after_assistant && self.pairing != Pairing::Loose {
@@ -426,6 +434,9 @@ impl Transcript {
             }
         }
         let mut first = None;
+        if waits {
+            first = Some(index - 1);
+        }
         let results: Vec<u32> = message.results().map(|(part, _)| part).collect();
         for part in results {
             let result = &mut message.parts[part as usize];

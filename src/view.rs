@@ -277,7 +277,7 @@ impl View<'_> {
         with.sort_unstable();
         with.dedup();
         let mut next = self.missing_of_turn(run, end, renamed, out);
-        let mut show = |index: u32, out: &mut Rendered| {
+        let show = |index: u32, out: &mut Rendered| {
             if self.format.results_first() && with.last().is_some_and(|last| index <= *last) {
                 out.hold = self.message_at(index).end_of_results(with.last() == Some(&index));
             }
@@ -409,6 +409,10 @@ impl View<'_> {
         out: &mut Rendered,
     ) {
         let message = self.message_at(index);
+        if message.role == Role::Tool && message.parts.is_empty() {
+            out.repair("empty_message", index, None, "left out");
+            return;
+        }
         let mut tokens = message.tokens;
         let (mut bytes, mut media) = (message.raw.len() as u32, 0);
         // Elements that leave a list are the last edits, from its end: places before them stand.
@@ -597,7 +601,9 @@ impl View<'_> {
 
     /// Whether the conversation starts with the assistant where only the user may begin.
     fn starts_without_user(&self) -> bool {
-        let first = self.transcript.messages.get(self.transcript.lead as usize);
+        let mut body = self.transcript.messages.iter().skip(self.transcript.lead as usize);
+        // Results before any call are not shown.
+        let first = body.find(|message| !message.only_results() && message.role != Role::System);
         self.format.user_first()
             && self.decisions.hidden() == 0
             && first.is_some_and(|first| first.role == Role::Assistant)

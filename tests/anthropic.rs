@@ -4,7 +4,6 @@ mod common;
 
 use common::anthropic::{keeps_signed, problems};
 use common::anthropic_random::transcript;
-use common::host::Host;
 use common::walk::{Rules, setting, state, walk};
 use proptest::prelude::*;
 use serde_json::json;
