@@ -412,6 +412,8 @@ impl Engine {
             unit: settled as u32,
             items_before: total.saturating_sub(last),
             keep,
+            lead: self.transcript.lead,
+            hidden: self.transcript.lead.saturating_add(self.decisions.hidden()),
             items,
         }
     }
@@ -644,9 +646,9 @@ impl Engine {
         self.visible = self.head;
         self.bytes = 0;
         self.media = 0;
+        // What was hidden and stays so costs what it did: bursts stay as cheap as the view.
         for index in 0..self.transcript.units.len() {
             let unit = self.transcript.units[index];
-            // What was hidden and stays so costs what it did: bursts stay as cheap as the view.
             if !unit.shown && unit.tokens > 0 && !self.view().shows(&unit) {
                 continue;
             }

@@ -339,6 +339,8 @@ pub(crate) struct Transcript {
     open: Vec<Option<Link>>,
     /// The first of `open` that may still wait: results mostly come in order.
     next_open: usize,
+    /// Some message may have to be shown wherever it stands: it is pinned, or a compaction.
+    pub marked: bool,
     /// First message whose calls may still get their results.
     pub pending: Option<u32>,
     pub key: HashKey,
@@ -352,6 +354,7 @@ impl Transcript {
         Transcript {
             key,
             pairing,
+            marked: false,
             pending: None,
             messages: Vec::new(),
             units: Vec::new(),
@@ -463,6 +466,7 @@ impl Transcript {
         if same || self.messages.last().is_some_and(|last| last.glued || message.joins) {
             first = Some(first.unwrap_or(index).min(index - 1));
         }
+        self.marked |= message.pinned || message.compaction;
         self.messages.push(message);
         let start = match first {
             None => index,

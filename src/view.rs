@@ -187,7 +187,25 @@ impl View<'_> {
         let lead = self.transcript.lead;
         unit.end <= lead
             || unit.end > lead.saturating_add(self.decisions.hidden())
-            || self.transcript.unit_messages(unit).iter().any(|message| message.pinned)
+            || (self.transcript.marked
+                && self.transcript.unit_messages(unit).iter().any(|message| message.pinned))
+    }
+
+    /// Indices of the units that the view may show; those that it hides are passed over.
+    pub(crate) fn units(&self) -> impl Iterator<Item = usize> + use<> {
+        let transcript = self.transcript;
+        let lead = transcript.unit_of(transcript.lead);
+        let first = match transcript.marked {
+            true => lead,
+            false => transcript.unit_of(transcript.lead.saturating_add(self.decisions.hidden())),
+        };
+        (0..lead).chain(first..transcript.units.len())
+    }
+
+    /// Units in the view, oldest first.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &Unit> {
+        let units = &self.transcript.units;
+        self.units().map(move |at| &units[at]).filter(|unit| self.shows(unit))
     }
 
     pub(crate) fn unit(&self, unit: &Unit) -> Rendered {
@@ -716,6 +734,9 @@ impl View<'_> {
         if from > end {
             return None;
         }
+        if !self.transcript.marked {
+            return Some(self.transcript.unit_of(lead)).filter(|at| *at >= from);
+        }
         let behind = self.transcript.units[..end].iter().rposition(|unit| {
             unit.end <= lead || self.transcript.unit_messages(unit).iter().any(|m| m.compaction)
         });
@@ -727,10 +748,12 @@ impl View<'_> {
         let mut out = Rendered::default();
         let units = &self.transcript.units;
         let lead = self.head_unit(from);
-        let mut head = None;
-        for (unit, at) in units[from.min(units.len())..].iter().zip(from..) {
-            if Some(at) == lead {
+        let (mut head, mut told) = (None, false);
+        for at in self.units().filter(|at| *at >= from) {
+            let unit = &units[at];
+            if lead.is_some_and(|lead| at >= lead && !told) {
                 head = self.head();
+                told = true;
             }
             if !self.shows(unit) {
                 continue;
@@ -749,6 +772,9 @@ impl View<'_> {
                     (_, item) => out.items.push(item),
                 }
             }
+        }
+        if !told && lead.is_some_and(|lead| lead < units.len()) {
+            head = self.head();
         }
         if let Some(text) = head {
             out.items.push(Item::Insert { json: self.format.user_message(&text) });

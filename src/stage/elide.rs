@@ -35,7 +35,7 @@ type Sized<'a> = (u32, Place, &'a Message, &'a Part);
 fn parts<'a>(situation: &Situation<'a>, wanted: impl Fn(&Part) -> bool) -> Vec<Sized<'a>> {
     let transcript = situation.view.transcript;
     let mut found = Vec::new();
-    for unit in transcript.units.iter().filter(|unit| situation.view.shows(unit)) {
+    for unit in situation.view.shown() {
         for index in unit.start.max(transcript.lead)..unit.end {
             let message = &transcript.messages[index as usize];
             if message.pinned || matches!(message.role, Role::System | Role::Other) {

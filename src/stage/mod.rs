@@ -221,8 +221,7 @@ impl<'a> Situation<'a> {
     /// Messages of the body in units that the view shows, oldest first.
     fn shown_messages(&self) -> impl Iterator<Item = u32> {
         let lead = self.view.transcript.lead;
-        let units = self.view.transcript.units.iter().filter(|unit| self.view.shows(unit));
-        units.flat_map(move |unit| unit.start.max(lead)..unit.end.max(lead))
+        self.view.shown().flat_map(move |unit| unit.start.max(lead)..unit.end.max(lead))
     }
 
     /// Results in the view, oldest first.
@@ -332,9 +331,12 @@ impl<'a> Situation<'a> {
         taken
     }
 
-    fn body_units(&self) -> impl Iterator<Item = &'a Unit> {
+    fn body_units(&self, from: u32) -> impl Iterator<Item = &'a Unit> {
         let lead = self.view.transcript.lead;
-        self.view.transcript.units.iter().filter(move |unit| unit.start >= lead)
+        let units = &self.view.transcript.units;
+        units[self.view.transcript.unit_of(from.max(lead))..]
+            .iter()
+            .filter(move |u| u.start >= lead)
     }
 }
 
