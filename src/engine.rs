@@ -256,6 +256,7 @@ impl Engine {
         let before = self.len();
         let lead = self.transcript.lead;
         let pending = self.transcript.pending;
+        let begins = self.format.user_first() && from <= self.transcript.opening() as usize;
         let first = self.transcript.replace(changed, messages);
         if self.burst.as_ref().is_some_and(|burst| changed < burst.tail as usize) {
             self.burst = None;
@@ -265,7 +266,6 @@ impl Engine {
             self.told.truncate(self.told.partition_point(|(index, _)| (*index as usize) < changed));
         }
         let moved = rewritten && self.reanchor(changed as u32);
-        let begins = from <= lead as usize && self.format.user_first();
         if self.snap() || moved || lead != self.transcript.lead || begins {
             self.recount();
             return Ok(());

@@ -556,6 +556,25 @@ impl Transcript {
         other.map_or(0, |at| at as u32 + 1)
     }
 
+    /// First message of the body that the view can show: not only results without calls.
+    pub(crate) fn opening(&self) -> u32 {
+        let body = self.messages.iter().zip(0u32..).skip(self.lead as usize);
+        let nothing = |message: &Message| {
+            message.only_results() && message.results().all(|(_, result)| result.link.is_none())
+        };
+        body.skip_while(|(message, _)| nothing(message)).next().map_or(self.len(), |(_, at)| at)
+    }
+
+    /// First message whose reasoning the model may still build on: what follows the user's last
+    /// turn, and the newest calls even where the user spoke beside their results.
+    pub(crate) fn running_turn(&self) -> u32 {
+        let turn = self.messages.iter().rposition(Message::is_turn).unwrap_or(0);
+        let newest = self.messages.iter().rposition(|message| message.role == Role::Assistant);
+        let run = newest.map_or(0..0, |last| self.run_start(last)..last as u32 + 1);
+        let calls = run.clone().any(|index| self.messages[index as usize].calls().next().is_some());
+        if calls { run.start.min(turn as u32) } else { turn as u32 }
+    }
+
     /// First message the model has not answered yet: trailing input, fresh results and the calls
     /// they belong to.
     pub(crate) fn unanswered_from(&self) -> u32 {

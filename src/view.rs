@@ -617,14 +617,16 @@ impl View<'_> {
                 .all(Message::is_free)
     }
 
-    /// Whether the conversation starts with the assistant where only the user may begin.
+    /// Whether the conversation starts with the assistant, or with nothing that can be shown, where
+    /// only the user may begin.
     fn starts_without_user(&self) -> bool {
-        let mut body = self.transcript.messages.iter().skip(self.transcript.lead as usize);
-        // Results before any call are not shown.
-        let first = body.find(|message| !message.only_results() && message.role != Role::System);
+        let messages = &self.transcript.messages;
         self.format.user_first()
             && self.decisions.hidden() == 0
-            && first.is_some_and(|first| first.role == Role::Assistant)
+            && messages.len() > self.transcript.lead as usize
+            && messages
+                .get(self.transcript.opening() as usize)
+                .is_none_or(|first| matches!(first.role, Role::Assistant | Role::System))
     }
 
     /// The text that stands in the view for a part.
