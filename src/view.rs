@@ -418,7 +418,7 @@ impl View<'_> {
         // Elements that leave a list are the last edits, from its end: places before them stand.
         let mut leaving: Vec<Vec<Step>> = Vec::new();
         let mut holds: Vec<Vec<Step>> = Vec::new();
-        let (mut content, mut left) = (false, false);
+        let (mut content, mut left, mut whole) = (false, false, false);
         let mut orphan = None;
         let trailing = self.trailing_reasoning(index);
         if message.empty {
@@ -470,6 +470,7 @@ impl View<'_> {
                 tokens = tokens.saturating_sub(part.tokens);
                 bytes = bytes.saturating_sub(part.end - part.start);
                 left = true;
+                whole |= part.block == 0;
                 if part.block > 0 {
                     leaving.push(part.path[..usize::from(part.block)].to_vec());
                 }
@@ -530,7 +531,7 @@ impl View<'_> {
             out.held.push(spliced(&message.raw, path, &mut own));
         }
         // What is left without content is no message.
-        if left && !content && !message.empty {
+        if whole || (left && !content && !message.empty) {
             if !holds.is_empty() {
                 out.tokens = out.tokens.saturating_add(tokens);
                 out.bytes = out.bytes.saturating_add(bytes);
@@ -585,6 +586,7 @@ impl View<'_> {
     fn is_gone(&self, index: u32) -> bool {
         let unit = &self.transcript.units[self.transcript.unit_of(index)];
         !self.shows(unit)
+            || self.is_stranded(index)
             || self.decision(index, 0).is_some_and(|old| old.action == Action::Removed)
     }
 
