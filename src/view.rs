@@ -16,7 +16,7 @@ use crate::transcript::{
 /// One value of a message replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edit {
-    /// Where it stands inside the message.
+    /// Where it stands inside the message; nowhere for the message itself.
     pub path: Vec<Step>,
     /// What stands there now, as JSON; empty where the member is left out.
     pub json: String,
@@ -544,6 +544,11 @@ impl View<'_> {
         for path in leaving.into_iter().rev() {
             edits.push(Edit { path, json: String::new() });
         }
+        // A message that was mended as a whole takes the other edits in.
+        if let Some(at) = edits.iter().position(|edit| edit.path.is_empty()) {
+            let whole = edits.remove(at);
+            edits = vec![Edit { path: Vec::new(), json: splice(&whole.json, &edits) }];
+        }
         if edits.is_empty() {
             out.keep(index, tokens);
         } else {
@@ -587,6 +592,7 @@ impl View<'_> {
         let unit = &self.transcript.units[self.transcript.unit_of(index)];
         !self.shows(unit)
             || self.is_stranded(index)
+            || self.message_at(index).parts.iter().any(|part| part.flaw.is_some())
             || self.decision(index, 0).is_some_and(|old| old.action == Action::Removed)
     }
 

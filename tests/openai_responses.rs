@@ -14,18 +14,15 @@ const RULES: Rules = Rules { format: "openai-responses", problems, keeps_signed,
 /// view lacks the reasoning it needs.
 fn keeps_signed(sent: &[String], view: &[String]) -> bool {
     let parse = |items: &[String]| -> Vec<Value> {
-        items.iter().map(|item| serde_json::from_str(&lossy(item)).unwrap()).collect()
+        items.iter().map(|item| serde_json::from_str(item).unwrap()).collect()
     };
-    let (sent_values, view_values) = (parse(sent), parse(view));
+    // Half an emoji is no JSON for other readers.
+    let sent_values: Vec<_> = sent.iter().map(|item| item.replace("\\ud83d", "?")).collect();
+    let (sent_values, view_values) = (parse(&sent_values), parse(view));
     let whole = view.iter().zip(&view_values).all(|(text, item)| {
         !matches!(kind(item), "reasoning" | "compaction") || sent.contains(text)
     });
     whole && unbound(&view_values, &sent_values).is_empty()
-}
-
-/// JSON that other readers take too.
-fn lossy(json: &str) -> String {
-    json.replace("\\ud83d", "?")
 }
 
 /// The user speaks, and nothing in it has to be mended.

@@ -181,6 +181,10 @@ impl Format for OpenaiResponses {
         out
     }
 
+    fn unique_ids(&self) -> bool {
+        true
+    }
+
     fn bond(&self) -> Option<&'static str> {
         Some("id")
     }

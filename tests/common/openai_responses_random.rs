@@ -99,9 +99,7 @@ struct Items {
 impl Items {
     fn add(&mut self, item: Value) {
         // A lone surrogate, as a cut emoji leaves it behind.
-        let plain = item["role"].is_string() || item["output"].is_string();
-        let text = item.to_string();
-        self.out.push(if plain { text.replace("😀", "\\ud83d") } else { text });
+        self.out.push(item.to_string().replace("😀", "\\ud83d"));
     }
 
     fn id(&self, prefix: &str) -> String {
@@ -215,9 +213,10 @@ impl Items {
     }
 
     fn push(&mut self, event: &Event) {
-        // No response follows another whose calls wait.
-        let waits = self.out.last().is_some_and(|last| last.contains("_call\""));
-        if waits && !matches!(event, Event::User(_) | Event::UserParts(_) | Event::Orphan(..)) {
+        // A response follows another whose calls wait only after what its user says.
+        let waits = |last: &String| last.contains("_call\"") && last.contains("call_id");
+        let by_user = matches!(event, Event::User(_) | Event::UserParts(_) | Event::Orphan(..));
+        if !by_user && self.out.last().is_some_and(waits) {
             self.user("next");
         }
         match event {
