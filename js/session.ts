@@ -532,6 +532,7 @@ function replaceBytes(this: Record<string, unknown>, key: string, value: unknown
 
 /** A copy of the message along the path, with one value replaced, or left out. */
 function edited<T extends object>(message: T, edit: Edit): T {
+  if (edit.path.length === 0) return JSON.parse(edit.json);
   const copy = shallow(message);
   let holder = copy as Record<string | number, unknown>;
   for (const step of edit.path.slice(0, -1)) {

@@ -99,6 +99,8 @@ pub(crate) enum Shape {
     InputText,
     /// The same for Gemini.
     TextPart,
+    /// No text may stand there: the value is of a type of its own.
+    Fixed,
 }
 
 impl Shape {
@@ -106,7 +108,7 @@ impl Shape {
     /// the JSON of an object.
     pub(crate) fn write(self, text: &str) -> String {
         let (before, after) = match self {
-            Shape::String | Shape::ObjectText => ("", ""),
+            Shape::String | Shape::ObjectText | Shape::Fixed => ("", ""),
             Shape::Object => return text.to_owned(),
             Shape::Output => ("{\"type\":\"text\",\"value\":", "}"),
             Shape::ErrorOutput => ("{\"type\":\"error-text\",\"value\":", "}"),
@@ -193,6 +195,11 @@ impl Part {
         self.framing = self.framing.saturating_add(tokens);
     }
 
+    /// Whether a text may stand in for the value.
+    pub(crate) fn is_replaceable(&self) -> bool {
+        !self.signed && self.shape != Shape::Fixed
+    }
+
     /// Estimated tokens of the content alone.
     pub(crate) fn content_tokens(&self) -> u32 {
         self.tokens.saturating_sub(self.framing)
@@ -262,7 +269,8 @@ impl Message {
     /// What the model said or called, which providers take without an id of its own as well.
     pub(crate) fn is_free(&self) -> bool {
         let free = |part: &Part| matches!(part.kind, PartKind::Text | PartKind::Call);
-        self.role == Role::Assistant && self.parts.iter().any(|part| free(part) && !part.signed)
+        self.role == Role::Assistant
+            && (self.empty || self.parts.iter().any(|part| free(part) && part.is_replaceable()))
     }
 
     /// Nothing but results, and what belongs to them.
@@ -374,6 +382,7 @@ impl Transcript {
     pub(crate) fn replace(&mut self, from: usize, messages: Vec<Message>) -> usize {
         let unit = self.units.partition_point(|unit| (unit.end as usize) <= from);
         let redo = self.units.get(unit).map_or(from, |unit| unit.start as usize);
+        let before = self.messages.len();
         let mut again = self.messages.split_off(redo);
         if let Some(ids) = &mut self.ids
             && again.iter().any(|message| message.calls().next().is_some())
@@ -386,7 +395,9 @@ impl Transcript {
         again.truncate(from - redo);
         self.take_apart(unit);
         self.lead = self.lead.min(redo as u32);
-        self.reopen();
+        if redo < before {
+            self.reopen();
+        }
         let mut first = unit;
         for message in again.into_iter().chain(messages) {
             first = first.min(self.push(message));
@@ -432,6 +443,7 @@ impl Transcript {
                     call.link = None;
                     let alias = self.ids.as_mut().and_then(|ids| ids.take(&call.id));
                     call.alias = alias.unwrap_or_default().into();
+                    self.supersede(index, &call.id);
                     self.open.push(Some(Link { message: index, part }));
                 }
             }
@@ -459,11 +471,14 @@ impl Transcript {
             Some(last) if !last.is_turn() => last.thought,
             _ => None,
         };
-        // What the message before it is glued to, and what the model said right after that: it
-        // needs the same reasoning.
+        // What the message before it is glued to. Where every call is a message of its own, also a
+        // batch of calls, and all that goes back to the same reasoning.
+        let last = self.messages.last();
         let said = after_assistant && message.role == Role::Assistant && !message.reasons();
-        let same = said && self.pairing == Pairing::Loose && message.thought.is_some();
-        if same || self.messages.last().is_some_and(|last| last.glued || message.joins) {
+        let calls = |message: &Message| message.calls().next().is_some();
+        let batch = || message.thought.is_some() || calls(&message) && last.is_some_and(calls);
+        let same = said && self.pairing == Pairing::Loose && batch();
+        if same || last.is_some_and(|last| last.glued || message.joins) {
             first = Some(first.unwrap_or(index).min(index - 1));
         }
         self.marked |= message.pinned || message.compaction;
@@ -509,6 +524,26 @@ impl Transcript {
         self.open[self.next_open + at].take()
     }
 
+    /// Where results may come at any time, a response of the model ends the wait of calls from
+    /// before the newest turn of the user, and a call that of earlier ones of its id.
+    fn supersede(&mut self, index: u32, id: &str) {
+        if self.pairing != Pairing::Loose || self.open.iter().all(Option::is_none) {
+            return;
+        }
+        let run = self.run_start(index as usize);
+        let turn = self.messages[..run as usize].iter().rposition(Message::is_turn);
+        let turn = turn.map_or(0, |turn| turn as u32);
+        let messages = &self.messages;
+        self.open.retain(|slot| {
+            slot.is_some_and(|call| {
+                let other = |old: &Message| *old.parts[call.part as usize].id != *id;
+                call.message >= run
+                    || (call.message > turn && other(&messages[call.message as usize]))
+            })
+        });
+        self.next_open = 0;
+    }
+
     /// Finds the open calls again after messages were cut off the end.
     fn reopen(&mut self) {
         self.open.clear();
@@ -520,10 +555,15 @@ impl Transcript {
             _ => self.messages[..end].iter().rposition(|m| m.role != Role::Assistant),
         };
         for index in others.map_or(0, |at| at + 1)..=end {
-            for (part, call) in self.messages[index].calls() {
-                let answered = call.link.is_some_and(|link| link.message < self.len());
-                let link = Link { message: index as u32, part };
-                self.open.push((!answered).then_some(link));
+            for part in 0..self.messages[index].parts.len() {
+                let call = &self.messages[index].parts[part];
+                if call.kind == PartKind::Call {
+                    let answered = call.link.is_some_and(|link| link.message < self.len());
+                    let id = call.id.clone();
+                    let link = Link { message: index as u32, part: part as u32 };
+                    self.supersede(index as u32, &id);
+                    self.open.push((!answered).then_some(link));
+                }
             }
         }
     }

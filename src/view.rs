@@ -16,7 +16,7 @@ use crate::transcript::{
 /// One value of a message replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edit {
-    /// Where it stands inside the message.
+    /// Where it stands inside the message; nowhere for the message itself.
     pub path: Vec<Step>,
     /// What stands there now, as JSON; empty where the member is left out.
     pub json: String,
@@ -436,7 +436,7 @@ impl View<'_> {
         // Elements that leave a list are the last edits, from its end: places before them stand.
         let mut leaving: Vec<Vec<Step>> = Vec::new();
         let mut holds: Vec<Vec<Step>> = Vec::new();
-        let (mut content, mut left) = (false, false);
+        let (mut content, mut left, mut whole) = (false, false, false);
         let mut orphan = None;
         let trailing = self.trailing_reasoning(index);
         if message.empty {
@@ -488,6 +488,7 @@ impl View<'_> {
                 tokens = tokens.saturating_sub(part.tokens);
                 bytes = bytes.saturating_sub(part.end - part.start);
                 left = true;
+                whole |= part.block == 0;
                 if part.block > 0 {
                     leaving.push(part.path[..usize::from(part.block)].to_vec());
                 }
@@ -548,7 +549,7 @@ impl View<'_> {
             out.held.push(spliced(&message.raw, path, &mut own));
         }
         // What is left without content is no message.
-        if left && !content && !message.empty {
+        if whole || (left && !content && !message.empty) {
             if !holds.is_empty() {
                 out.tokens = out.tokens.saturating_add(tokens);
                 out.bytes = out.bytes.saturating_add(bytes);
@@ -560,6 +561,11 @@ impl View<'_> {
         out.media = out.media.saturating_add(media);
         for path in leaving.into_iter().rev() {
             edits.push(Edit { path, json: String::new() });
+        }
+        // A message that was mended as a whole takes the other edits in.
+        if let Some(at) = edits.iter().position(|edit| edit.path.is_empty()) {
+            let whole = edits.remove(at);
+            edits = vec![Edit { path: Vec::new(), json: splice(&whole.json, &edits) }];
         }
         if edits.is_empty() {
             out.keep(index, tokens);
@@ -603,6 +609,8 @@ impl View<'_> {
     fn is_gone(&self, index: u32) -> bool {
         let unit = &self.transcript.units[self.transcript.unit_of(index)];
         !self.shows(unit)
+            || self.is_stranded(index)
+            || self.message_at(index).parts.iter().any(|part| part.flaw.is_some())
             || self.decision(index, 0).is_some_and(|old| old.action == Action::Removed)
     }
 

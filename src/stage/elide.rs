@@ -45,7 +45,7 @@ fn parts<'a>(situation: &Situation<'a>, wanted: impl Fn(&Part) -> bool) -> Vec<S
                 let orphan = part.kind == PartKind::Result && part.link.is_none();
                 let place = Place { body: index - transcript.lead, part: at };
                 let old = situation.view.decisions.parts.get(place);
-                let whole = orphan || part.media || part.signed;
+                let whole = orphan || part.media || !part.is_replaceable();
                 if whole || old.is_some_and(|old| old.action == Action::Cleared) {
                     continue;
                 }

@@ -286,7 +286,7 @@ impl<'a> Situation<'a> {
         let decision = self.decision(place, message, part, action);
         let then = count::text(&self.view.replacement(message, part, &decision));
         let now = self.now(place, message, part);
-        let saved = now.checked_sub(then).filter(|saved| *saved > 0 && !part.signed)?;
+        let saved = now.checked_sub(then).filter(|saved| *saved > 0 && part.is_replaceable())?;
         Some(Proposal { place, decision, saved })
     }
 
@@ -309,7 +309,7 @@ impl<'a> Situation<'a> {
             let then = count::text(&self.view.replacement(message, part, &decision)).min(now);
             if bytes == 0 || then <= most.saturating_add(NOTE) {
                 let saved = now - then;
-                let may = saved > 0 && !part.signed;
+                let may = saved > 0 && part.is_replaceable();
                 return may.then_some(Proposal { place, decision, saved });
             }
             bytes = (u64::from(bytes) * u64::from(most) / u64::from(then + 1)) as u32 * 9 / 10;
