@@ -89,6 +89,8 @@ pub(crate) enum Shape {
     Object,
     /// The output of a tool as the AI SDK types it.
     Output,
+    /// The same for a tool that failed.
+    ErrorOutput,
     /// The response of a function as Gemini has it.
     Response,
     /// A content block of text in place of another block.
@@ -107,6 +109,7 @@ impl Shape {
             Shape::String | Shape::ObjectText => ("", ""),
             Shape::Object => return text.to_owned(),
             Shape::Output => ("{\"type\":\"text\",\"value\":", "}"),
+            Shape::ErrorOutput => ("{\"type\":\"error-text\",\"value\":", "}"),
             Shape::Response => ("{\"result\":", "}"),
             Shape::TextBlock => ("{\"type\":\"text\",\"text\":", "}"),
             Shape::InputText => ("{\"type\":\"input_text\",\"text\":", "}"),
