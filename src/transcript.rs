@@ -413,6 +413,11 @@ impl Transcript {
             chain.write_u64(message.spine);
             message.chain = chain.finish();
         }
+        // Results that stand behind a run of assistant messages answer all of it.
+        let waits = self.pairing == Pairing::Turn
+            && after_assistant
+            && message.role == Role::Assistant
+            && self.open.iter().any(Option::is_some);
         if message.role == Role::Assistant {
             // A new turn of the model: no provider would take a result for older calls now.
             if !after_assistant && self.pairing != Pairing::Loose {
@@ -429,6 +434,9 @@ impl Transcript {
             }
         }
         let mut first = None;
+        if waits {
+            first = Some(index - 1);
+        }
         let results: Vec<u32> = message.results().map(|(part, _)| part).collect();
         for part in results {
             let result = &mut message.parts[part as usize];

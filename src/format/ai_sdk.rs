@@ -216,6 +216,7 @@ fn result(draft: &mut Draft<'_>, part: Value<'_>, index: u32) -> Result<(), Faul
                     read
                 }
                 ("", _) => return Err(Fault::new("a string").within("type").within("output")),
+                ("json" | "error-json", None) => missing(draft, &output, part)?,
                 (kind, value) => {
                     // A list of data is no list of parts.
                     let value = value.filter(|value| value.kind() != Kind::Array);
@@ -234,17 +235,24 @@ fn result(draft: &mut Draft<'_>, part: Value<'_>, index: u32) -> Result<(), Faul
             let value = if value.kind() == Kind::Array { part } else { value };
             draft.result(&[here[0], here[1], Step::Key("result")], value)?
         }
-        (None, None) => {
-            let read = draft.result(&output, part)?;
-            read.shape = Shape::Output;
-            read.tokens = 0;
-            read.flaw = Some(Flaw::NullResult);
-            read
-        }
+        (None, None) => missing(draft, &output, part)?,
     };
     read.id = (&*id).into();
     read.name = (&*name).into();
     Ok(())
+}
+
+/// A result without an output: JSON leaves out what a tool did not return.
+fn missing<'d>(
+    draft: &'d mut Draft<'_>,
+    output: &[Step],
+    part: Value<'_>,
+) -> Result<&'d mut Part, Fault> {
+    let read = draft.result(output, part)?;
+    read.shape = Shape::Output;
+    read.tokens = 0;
+    read.flaw = Some(Flaw::NullResult);
+    Ok(read)
 }
 
 /// A file: its text where it is given as such, else a price.
