@@ -11,6 +11,7 @@ import type {
   Outcome,
   PlanRequest,
   RecallArgs,
+  RecallTool,
   Reply,
   Step,
   Store,
@@ -243,6 +244,11 @@ export class Compactor<M extends object = ChatMessage> {
    */
   recallTool<T extends ToolDefinition = OpenAIChatTool>(): T | undefined {
     return this.#session.recallTool<T>();
+  }
+
+  /** The recall tool without the shape of a wire format, for hosts that have their own. */
+  recallSchema(): RecallTool | undefined {
+    return this.#session.recallSchema();
   }
 
   /**

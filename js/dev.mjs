@@ -50,22 +50,23 @@ async function setUp() {
     if (status !== 0) throw new Error('js/setup.sh says why');
     return `tools in ${tools}`;
   });
-  await step('npm ci', installPackages);
+  await step('npm ci', () => installPackages(js));
+  await step('npm ci in tests/sdk', () => installPackages(join(root, 'tests/sdk')));
   await step('crates', async () => {
     await run('cargo', ['fetch', '--locked', '--target', 'wasm32-unknown-unknown']);
   });
 }
 
-/** Installs js/node_modules, unless it was made from the same lock file. */
-async function installPackages() {
+/** Installs the packages of a folder, unless that was done with the same lock file. */
+async function installPackages(folder) {
   const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
   for (const file of ['package.json', 'package-lock.json']) {
-    hash.update(readFileSync(join(js, file)));
+    hash.update(readFileSync(join(folder, file)));
   }
   const wanted = hash.digest('hex');
-  const stamp = join(js, 'node_modules', '.lock-hash');
+  const stamp = join(folder, 'node_modules', '.lock-hash');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return 'unchanged';
-  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: js });
+  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder });
   writeFileSync(stamp, wanted);
 }
 
@@ -100,7 +101,7 @@ async function lintScripts() {
 }
 
 // Biome takes its configuration from the folder that it runs in.
-const scripts = ['.', '../tests/js', '../www'];
+const scripts = ['.', '../tests/js', '../tests/sdk', '../www'];
 
 async function testRust() {
   await step('cargo test', async () => {
@@ -198,6 +199,7 @@ const commands = {
       'node tests',
       files.filter((file) => file !== packaging),
     );
+    await testScripts("tests with the vendors' SDKs", await filesIn('tests/sdk', /\.test\.mjs$/));
     await step('size', checkSize);
     await testScripts('package test', [packaging]);
     say(`every check passed in ${((performance.now() - start) / 1000).toFixed(0)} s`);

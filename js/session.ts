@@ -516,18 +516,33 @@ function replaceOdd(_key: string, value: unknown): unknown {
   return ['function', 'symbol', 'bigint'].includes(typeof value) ? null : value;
 }
 
-/** Whether a part of the message is binary data. */
+/** Whether a message holds binary data where formats have it: parts, their data, content of results. */
 function holdsBytes(message: { content?: unknown } | null): boolean {
   const content = message?.content;
-  if (!Array.isArray(content)) return false;
-  return content.some((part) => Object.values(Object(part)).some(ArrayBuffer.isView));
+  return Array.isArray(content) && content.some((part) => bytesWithin(part, 5));
+}
+
+/** Looks that many levels deep, as deep as formats nest data, and not into the data of tools. */
+function bytesWithin(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (isBytes(value)) return true;
+  if (depth === 0) return false;
+  const { type } = value as { type?: unknown };
+  if (type === 'json' || type === 'error-json' || type === 'tool-call') return false;
+  return Object.values(value).some((inner) => bytesWithin(inner, depth - 1));
+}
+
+function isBytes(value: object): value is ArrayBufferLike | ArrayBufferView {
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return true;
+  return typeof SharedArrayBuffer !== 'undefined' && value instanceof SharedArrayBuffer;
 }
 
 /** Binary data never crosses into the engine: its size is enough. */
 function replaceBytes(this: Record<string, unknown>, key: string, value: unknown): unknown {
   // A toJSON may have made something else of it already.
   const original = this[key];
-  return ArrayBuffer.isView(original) ? { $bytes: original.byteLength } : value;
+  const bytes = typeof original === 'object' && original !== null && isBytes(original);
+  return bytes ? { $bytes: original.byteLength } : value;
 }
 
 /** A copy of the message along the path, with one value replaced, or left out. */

@@ -90,7 +90,6 @@ impl Format for AiSdk {
 
     fn placeholder(&self, message: &Message, text: &str) -> String {
         match message.role {
-            // System messages hold a string and nothing else.
             Role::System => Shape::String.write(text),
             _ => self.stand_in(text),
         }
@@ -349,7 +348,6 @@ mod tests {
     use super::*;
     use crate::format::{Reading, read_messages};
     use crate::json::Json;
-    use crate::transcript::Message;
 
     const READING: Reading = Reading { key: (1, 2), image_tokens: 1000 };
 
