@@ -186,6 +186,8 @@ pub(crate) enum Flaw {
     EmptyText,
     /// A result that is marked as an error says nothing.
     EmptyError,
+    /// A response of a function is no object.
+    BareResponse,
 }
 
 impl Part {
@@ -455,7 +457,7 @@ impl Transcript {
         let results: Vec<u32> = message.results().map(|(part, _)| part).collect();
         for part in results {
             let result = &mut message.parts[part as usize];
-            let call = self.take_open(&result.id);
+            let call = self.take_open(&result.id, &result.name);
             result.link = call;
             if let Some(call) = call {
                 let calls = &mut self.messages[call.message as usize].parts;
@@ -504,23 +506,33 @@ impl Transcript {
         self.units.len() - 1
     }
 
-    /// Takes the first waiting call of that id; where none has it, the newest reference that may
-    /// stand for the call.
-    fn take_open(&mut self, id: &str) -> Option<Link> {
+    /// Takes the first waiting call of that id; where none has it, one without an id: the newest
+    /// reference that may stand for the call, or the first call of that name.
+    fn take_open(&mut self, id: &str, name: &str) -> Option<Link> {
         while self.open.get(self.next_open).is_some_and(Option::is_none) {
             self.next_open += 1;
         }
         let waiting = self.open.get(self.next_open..)?;
-        let is = |slot: &Option<Link>, id: &str| {
+        let is = |slot: &Option<Link>, fits: &dyn Fn(&Part) -> bool| {
             slot.is_some_and(|call| {
-                let message = &self.messages[call.message as usize];
-                *message.parts[call.part as usize].id == *id
+                fits(&self.messages[call.message as usize].parts[call.part as usize])
             })
         };
-        let at = waiting.iter().position(|slot| is(slot, id)).or_else(|| {
-            let references = self.pairing == Pairing::Loose;
-            waiting.iter().rposition(|slot| references && is(slot, ""))
-        })?;
+        let turn = self.pairing == Pairing::Turn;
+        let same = |call: &Part| *call.id == *id && !(turn && id.is_empty());
+        let other = |slot: &Option<Link>| match self.pairing {
+            Pairing::Each => false,
+            Pairing::Loose => is(slot, &|call| call.id.is_empty()),
+            Pairing::Turn => {
+                is(slot, &|call| (call.id.is_empty() || id.is_empty()) && *call.name == *name)
+            }
+        };
+        let mut at = waiting.iter().position(|slot| is(slot, &same));
+        if at.is_none() {
+            at =
+                if turn { waiting.iter().position(other) } else { waiting.iter().rposition(other) };
+        }
+        let at = at?;
         self.open[self.next_open + at].take()
     }
 

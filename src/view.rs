@@ -76,8 +76,8 @@ impl Item {
 pub struct Repair {
     /// `orphan_result`, `unanswered_call`, `misplaced_result`, `duplicate_id`, `empty_message`,
     /// `empty_text`, `empty_calls`, `empty_error`, `misplaced_content`, `trailing_reasoning`,
-    /// `stranded_reasoning`, `lone_surrogate`, `null_result`, `object_arguments`, `no_arguments` or
-    /// `assistant_first`.
+    /// `stranded_reasoning`, `lone_surrogate`, `null_result`, `object_arguments`, `no_arguments`,
+    /// `bare_response` or `assistant_first`.
     pub kind: &'static str,
     /// Message of the transcript.
     pub index: u32,
@@ -402,10 +402,14 @@ impl View<'_> {
     /// Calls of these messages whose id is taken, with their new ids.
     fn renamed(&self, run: Range<u32>, out: &mut Rendered) -> Vec<Renamed> {
         let messages = &self.transcript.messages[run.start as usize..run.end as usize];
-        let renamed = match self.transcript.ids {
+        let mut renamed = match self.transcript.ids {
             Some(_) => aliases(messages, run.start),
             None => renamed_ids(messages, run.start),
         };
+        renamed.retain(|(at, _)| {
+            let call = &self.message_at(at.message).parts[at.part as usize];
+            self.format.id_path(call).is_some()
+        });
         for (at, _) in &renamed {
             let call = &self.message_at(at.message).parts[at.part as usize];
             let detail = "made unique in call and result";
@@ -481,6 +485,11 @@ impl View<'_> {
                 _ if part.signed && part.flaw.is_some() => {
                     out.repair("lone_surrogate", index, None, "left out: it is signed");
                     true
+                }
+                // Inside of a result: no marker may stand there, and it goes with the result.
+                _ if part.block > 2 => {
+                    leaving.iter().any(|path| part.path.starts_with(path))
+                        || self.decision(index, at).is_some()
                 }
                 _ => self.decision(index, at).is_some_and(|d| d.action == Action::Removed),
             };
@@ -856,6 +865,7 @@ fn mending(flaw: Flaw) -> Option<(&'static str, &'static str)> {
         Flaw::ObjectArguments => ("object_arguments", "their JSON as a string"),
         Flaw::NoArguments => ("no_arguments", "an empty object"),
         Flaw::EmptyError => ("empty_error", "a placeholder stands in"),
+        Flaw::BareResponse => ("bare_response", "wrapped in an object"),
         Flaw::EmptyText => return None,
     })
 }
