@@ -610,11 +610,11 @@ impl Transcript {
 
     /// First message of the body that the view can show: not only results without calls.
     pub(crate) fn opening(&self) -> u32 {
-        let body = self.messages.iter().zip(0u32..).skip(self.lead as usize);
+        let mut body = self.messages.iter().zip(0u32..).skip(self.lead as usize);
         let nothing = |message: &Message| {
             message.only_results() && message.results().all(|(_, result)| result.link.is_none())
         };
-        body.skip_while(|(message, _)| nothing(message)).next().map_or(self.len(), |(_, at)| at)
+        body.find(|(message, _)| !nothing(message)).map_or(self.len(), |(_, at)| at)
     }
 
     /// First message whose reasoning the model may still build on: what follows the user's last

@@ -5,9 +5,8 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::ai_sdk::problems;
-use common::host::Host;
 use common::random::text;
-use common::turns::{Setting, check, check_junk, check_rewritten, setting};
+use common::turns::{check, check_junk, check_rewritten, setting};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
