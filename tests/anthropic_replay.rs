@@ -26,7 +26,7 @@ fn replay(name: &str, all: &[String], window: u32, more: &str, mood: Mood) {
     let mut last = String::new();
     let is_reply = |at: usize| all[at].contains(r#""role":"assistant""#);
     for end in 1..=all.len() {
-        if end < all.len() && !(is_reply(end) && !is_reply(end - 1)) {
+        if end < all.len() && (!is_reply(end) || is_reply(end - 1)) {
             continue;
         }
         let outcome = host.turn(&all[..end]);

@@ -147,11 +147,10 @@ fn malformed(item: &Value) -> Vec<String> {
                 found.push("output must be a list of stdout, stderr and outcome".to_owned());
             }
         }
-        "local_shell_call_output" => {
-            if output_id(item).is_none() || !item["output"].is_string() {
-                found.push("a shell output without id or output".to_owned());
-            }
+        "local_shell_call_output" if output_id(item).is_none() || !item["output"].is_string() => {
+            found.push("a shell output without id or output".to_owned());
         }
+        "local_shell_call_output" => {}
         "apply_patch_call_output" => {
             need(&["call_id"]);
             if !matches!(item["status"].as_str(), Some("completed" | "failed")) {
