@@ -497,7 +497,10 @@ impl View<'_> {
                 tokens = tokens.saturating_sub(part.tokens);
                 bytes = bytes.saturating_sub(part.end - part.start);
                 left = true;
-                whole |= part.block == 0;
+                // A result whose member stands twice has a part that no call is left for.
+                let again = part.kind == PartKind::Result
+                    && message.results().any(|(_, result)| result.link.is_some());
+                whole |= part.block == 0 && !again;
                 if part.block > 0 {
                     leaving.push(part.path[..usize::from(part.block)].to_vec());
                 }
