@@ -296,7 +296,7 @@ impl View<'_> {
         with.dedup();
         let mut next = self.missing_of_turn(run, end, renamed, out);
         let show = |index: u32, out: &mut Rendered| {
-            if self.format.results_first() && with.last().is_some_and(|last| index <= *last) {
+            if self.format.strict_turns() && with.last().is_some_and(|last| index <= *last) {
                 out.hold = self.message_at(index).end_of_results(with.last() == Some(&index));
             }
             self.message(index, renamed, out);
@@ -477,6 +477,14 @@ impl View<'_> {
                     out.repair("empty_text", index, None, "left out");
                     true
                 }
+                PartKind::Opaque if self.is_parted(index, at) => {
+                    let kind = match part.name.is_empty() {
+                        true => "unanswered_call",
+                        false => "orphan_result",
+                    };
+                    out.repair(kind, index, Some(&part.id), "left out: its other half is missing");
+                    true
+                }
                 PartKind::Reasoning if at >= trailing => {
                     out.repair("trailing_reasoning", index, None, "left out: nothing followed it");
                     true
@@ -590,6 +598,35 @@ impl View<'_> {
     fn decision(&self, index: u32, part: u32) -> Option<&Decision> {
         let body = index.checked_sub(self.transcript.lead)?;
         self.decisions.parts.get(Place { body, part })
+    }
+
+    /// Whether the call of a provider's own tool has no result in its turn, or a result no call.
+    fn is_parted(&self, index: u32, at: u32) -> bool {
+        let transcript = self.transcript;
+        let part = &self.message_at(index).parts[at as usize];
+        if part.id.is_empty() || !self.format.strict_turns() {
+            return false;
+        }
+        let unit = &transcript.units[transcript.unit_of(index)];
+        let is_call = part.name.is_empty();
+        let other = |message: &Message| {
+            let mut parts = message.parts.iter();
+            parts.any(|other| {
+                other.kind == part.kind && other.id == part.id && other.name.is_empty() != is_call
+            })
+        };
+        let goes_on = |message: &&Message| matches!(message.role, Role::Assistant | Role::Tool);
+        let messages = transcript.unit_messages(unit);
+        let (before, after) = messages.split_at((index - unit.start) as usize);
+        let found = match is_call {
+            true => after.iter().take_while(goes_on).any(other),
+            false => {
+                other(self.message_at(index)) || before.iter().rev().take_while(goes_on).any(other)
+            }
+        };
+        // The result of a newest call may still come.
+        let newest = || transcript.messages[index as usize..].iter().all(|next| goes_on(&next));
+        !(found || (is_call && newest()))
     }
 
     /// First part of the reasoning that nothing follows: no provider that signs it takes it back.
