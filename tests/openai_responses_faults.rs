@@ -1,5 +1,5 @@
 //! Faults of other compaction tools, as OpenAI Responses would show them. `FAULTS.md` has the list;
-//! names begin with the number there.
+//! each test bears its number.
 
 mod common;
 
@@ -86,7 +86,7 @@ const SUMMARY: &str = r#","window":4000,"reserve":0,"stages":["summarize"],"summ
 const DROP: &str = r#","window":4000,"reserve":0,"stages":["drop"]"#;
 
 #[test]
-fn a1_a_call_without_output_is_closed_or_pending() {
+fn fault_1_a_call_without_output_is_closed_or_pending() {
     let mut items = vec![user("hi"), reasoning("1"), call("1")];
     let mut host = host(r#","window":100000"#, &items);
     assert!(repairs(&plan(&mut host, &items, PlanRequest::default())).is_empty(), "it waits");
@@ -99,7 +99,7 @@ fn a1_a_call_without_output_is_closed_or_pending() {
 }
 
 #[test]
-fn a1_calls_of_other_types_are_closed_in_their_own_way() {
+fn fault_1_calls_of_other_types_are_closed_in_their_own_way() {
     let typed = |kind: &str, more: Value| {
         let mut item = json!({"type": kind, "id": format!("x_{kind}"), "call_id": kind});
         item.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -123,7 +123,7 @@ fn a1_calls_of_other_types_are_closed_in_their_own_way() {
 }
 
 #[test]
-fn a2_a_call_and_the_output_that_stands_in_leave_together() {
+fn fault_2_a_call_and_the_output_that_stands_in_leave_together() {
     let mut items = vec![user("hi"), reasoning("1"), call("1"), user(&long("again", 900))];
     items.extend(steps(6, 500));
     let mut host = host(SUMMARY, &items);
@@ -133,7 +133,7 @@ fn a2_a_call_and_the_output_that_stands_in_leave_together() {
 }
 
 #[test]
-fn a4_pairs_stay_whole_over_many_compactions() {
+fn fault_4_pairs_stay_whole_over_many_compactions() {
     let items = steps(60, 300);
     let mut host = host(SUMMARY, &[]);
     let mut bursts = 0;
@@ -145,7 +145,7 @@ fn a4_pairs_stay_whole_over_many_compactions() {
 }
 
 #[test]
-fn a5_a_batch_of_parallel_calls_leaves_whole() {
+fn fault_5_a_batch_of_parallel_calls_leaves_whole() {
     let mut items = vec![user("hi")];
     for at in 0..8 {
         let ids: Vec<String> = (0..3).map(|call| format!("{at}_{call}")).collect();
@@ -163,7 +163,7 @@ fn a5_a_batch_of_parallel_calls_leaves_whole() {
 }
 
 #[test]
-fn a7_a_second_plan_has_nothing_to_do() {
+fn fault_7_a_second_plan_has_nothing_to_do() {
     let items = steps(20, 300);
     for options in [SUMMARY, DROP, r#","window":4000,"stages":["reasoning","clear","elide"]"#] {
         let mut host = host(options, &items);
@@ -175,7 +175,7 @@ fn a7_a_second_plan_has_nothing_to_do() {
 }
 
 #[test]
-fn a8_no_cut_lands_between_a_call_and_its_output() {
+fn fault_8_no_cut_lands_between_a_call_and_its_output() {
     // Outputs anywhere after their calls, messages in between.
     let mut items = vec![user("hi")];
     for at in 0..12 {
@@ -191,7 +191,7 @@ fn a8_no_cut_lands_between_a_call_and_its_output() {
 }
 
 #[test]
-fn a10_an_output_without_a_call_is_left_out_and_told() {
+fn fault_10_an_output_without_a_call_is_left_out_and_told() {
     let items = [user("hi"), output("c9", "lost"), said("1", "ok")];
     let mut host = host(r#","window":100000"#, &items);
     let outcome = plan(&mut host, &items, PlanRequest::default());
@@ -201,7 +201,7 @@ fn a10_an_output_without_a_call_is_left_out_and_told() {
 }
 
 #[test]
-fn a11_a_call_in_flight_is_never_summarized() {
+fn fault_11_a_call_in_flight_is_never_summarized() {
     let mut items = steps(12, 300);
     items.extend([reasoning("last"), call("last")]);
     let mut host = host(SUMMARY, &items);
@@ -211,7 +211,7 @@ fn a11_a_call_in_flight_is_never_summarized() {
 }
 
 #[test]
-fn a14_a_long_loop_of_one_turn_is_valid_at_every_length() {
+fn fault_14_a_long_loop_of_one_turn_is_valid_at_every_length() {
     let items = steps(41, 60);
     let mut host = host(DROP, &[]);
     for end in 1..=items.len() {
@@ -221,7 +221,7 @@ fn a14_a_long_loop_of_one_turn_is_valid_at_every_length() {
 }
 
 #[test]
-fn a16_fresh_outputs_stay_with_their_call() {
+fn fault_16_fresh_outputs_stay_with_their_call() {
     let mut items = steps(10, 100);
     items.extend([reasoning("big"), call("big"), output("big", &long("big", 2_000))]);
     let mut host = host(r#","window":4000,"reserve":0"#, &items);
@@ -231,7 +231,7 @@ fn a16_fresh_outputs_stay_with_their_call() {
 }
 
 #[test]
-fn a17_an_approval_stands_and_falls_with_its_request() {
+fn fault_17_an_approval_stands_and_falls_with_its_request() {
     let request = |id: &str| {
         json!({"type": "mcp_approval_request", "id": id, "server_label": "s", "name": "t",
             "arguments": "{}"})
@@ -261,7 +261,7 @@ fn a17_an_approval_stands_and_falls_with_its_request() {
 }
 
 #[test]
-fn a19_what_leaves_is_what_is_oldest() {
+fn fault_19_what_leaves_is_what_is_oldest() {
     let items = steps(20, 300);
     let mut host = host(DROP, &items);
     let outcome = plan(&mut host, &items, PlanRequest::default());
@@ -272,7 +272,7 @@ fn a19_what_leaves_is_what_is_oldest() {
 }
 
 #[test]
-fn a20_a_stage_that_could_break_a_pair_still_works() {
+fn fault_20_a_stage_that_could_break_a_pair_still_works() {
     let items = steps(20, 300);
     let stages = r#","window":4000,"reserve":0,"stages":["reasoning"]"#;
     let mut later = items.clone();
@@ -283,7 +283,7 @@ fn a20_a_stage_that_could_break_a_pair_still_works() {
 }
 
 #[test]
-fn b22_an_id_that_every_turn_uses_again_keeps_all_outputs() {
+fn fault_22_an_id_that_every_turn_uses_again_keeps_all_outputs() {
     let mut items = Vec::new();
     for at in 0..10 {
         let item = at.to_string();
@@ -303,7 +303,7 @@ fn b22_an_id_that_every_turn_uses_again_keeps_all_outputs() {
 }
 
 #[test]
-fn b23_calls_of_one_batch_that_share_an_id_get_their_own() {
+fn fault_23_calls_of_one_batch_that_share_an_id_get_their_own() {
     let items =
         [user("hi"), call_of("a", "x"), call_of("b", "x"), output("x", "one"), output("x", "two")];
     let mut first = host(r#","window":100000"#, &items);
@@ -319,7 +319,7 @@ fn b23_calls_of_one_batch_that_share_an_id_get_their_own() {
 }
 
 #[test]
-fn b25_of_repeated_outputs_the_first_stays() {
+fn fault_25_of_repeated_outputs_the_first_stays() {
     let items = [user("hi"), call("1"), output("1", "a"), output("1", "b"), output("1", "c")];
     let mut host = host(r#","window":100000"#, &items);
     let outcome = plan(&mut host, &items, PlanRequest::default());
@@ -328,7 +328,7 @@ fn b25_of_repeated_outputs_the_first_stays() {
 }
 
 #[test]
-fn b26_the_summarizer_gets_text_alone() {
+fn fault_26_the_summarizer_gets_text_alone() {
     let items = steps(20, 300);
     let mut host = host(SUMMARY, &items);
     plan(&mut host, &items, PlanRequest::default());
@@ -338,7 +338,7 @@ fn b26_the_summarizer_gets_text_alone() {
 }
 
 #[test]
-fn c28_reasoning_is_byte_identical_or_absent() {
+fn fault_28_reasoning_is_byte_identical_or_absent() {
     let odd = reasoning("odd").replace("\"summary\":[]", "\"summary\" : [ ] , \"status\":null");
     let mut items = steps(12, 200);
     items.extend([odd, call("odd"), output("odd", "ok"), user("more")]);
@@ -353,7 +353,7 @@ fn c28_reasoning_is_byte_identical_or_absent() {
 }
 
 #[test]
-fn c29_kept_reasoning_stands_in_its_old_order_behind_the_summary() {
+fn fault_29_kept_reasoning_stands_in_its_old_order_behind_the_summary() {
     let items = steps(20, 300);
     let mut host = host(SUMMARY, &items);
     plan(&mut host, &items, PlanRequest::default());
@@ -368,7 +368,7 @@ fn c29_kept_reasoning_stands_in_its_old_order_behind_the_summary() {
 }
 
 #[test]
-fn c31_without_its_reasoning_a_call_goes_without_its_id() {
+fn fault_31_without_its_reasoning_a_call_goes_without_its_id() {
     let items = [
         user("hi"),
         reasoning("1"),
@@ -393,7 +393,7 @@ fn c31_without_its_reasoning_a_call_goes_without_its_id() {
 }
 
 #[test]
-fn c31_reasoning_that_a_hosted_tool_needs_stays() {
+fn fault_31_reasoning_that_a_hosted_tool_needs_stays() {
     let hosted = |id: &str| {
         json!({"type": "web_search_call", "id": format!("ws_{id}"), "status": "completed",
             "action": {"type": "search", "query": "x"}})
@@ -416,7 +416,7 @@ fn c31_reasoning_that_a_hosted_tool_needs_stays() {
 }
 
 #[test]
-fn c31_a_cut_behind_reasoning_takes_the_ids_that_need_it() {
+fn fault_31_a_cut_behind_reasoning_takes_the_ids_that_need_it() {
     let mut items = vec![user("hi"), reasoning("1")];
     for at in 0..30 {
         // Hosts may move outputs between the calls of one response.
@@ -430,7 +430,7 @@ fn c31_a_cut_behind_reasoning_takes_the_ids_that_need_it() {
 }
 
 #[test]
-fn c32_reasoning_that_nothing_follows_is_left_out() {
+fn fault_32_reasoning_that_nothing_follows_is_left_out() {
     let mut items = vec![user("hi"), reasoning("1")];
     let mut host = host(r#","window":100000"#, &items);
     let outcome = plan(&mut host, &items, PlanRequest::default());
@@ -450,7 +450,7 @@ fn c32_reasoning_that_nothing_follows_is_left_out() {
 }
 
 #[test]
-fn c34_reasoning_stays_in_its_place_from_turn_to_turn() {
+fn fault_34_reasoning_stays_in_its_place_from_turn_to_turn() {
     let items = steps(30, 20);
     let mut host = host(r#","window":100000"#, &[]);
     let mut last = String::from("[");
@@ -465,7 +465,7 @@ fn c34_reasoning_stays_in_its_place_from_turn_to_turn() {
 }
 
 #[test]
-fn c35_within_the_running_tool_loop_reasoning_stays() {
+fn fault_35_within_the_running_tool_loop_reasoning_stays() {
     let mut items = steps(5, 100);
     items.push(said("between", "so far"));
     items.push(user("go on"));
@@ -482,7 +482,7 @@ fn c35_within_the_running_tool_loop_reasoning_stays() {
 }
 
 #[test]
-fn h86_leading_instructions_stay_first_and_the_user_follows() {
+fn fault_86_leading_instructions_stay_first_and_the_user_follows() {
     let mut items = vec![
         json!({"role": "developer", "content": "Be brief."}).to_string(),
         json!({"type": "message", "role": "system", "content": "Be kind."}).to_string(),
@@ -498,7 +498,7 @@ fn h86_leading_instructions_stay_first_and_the_user_follows() {
 }
 
 #[test]
-fn h88_h89_the_summary_is_a_labelled_message_of_the_user() {
+fn faults_88_89_the_summary_is_a_labelled_message_of_the_user() {
     let mut items = vec![user("hi")];
     items.extend((0..40).map(|at| said(&at.to_string(), &long("text", 200))));
     let mut host = host(SUMMARY, &items);
@@ -510,7 +510,7 @@ fn h88_h89_the_summary_is_a_labelled_message_of_the_user() {
 }
 
 #[test]
-fn h91_unanswered_input_is_verbatim() {
+fn fault_91_unanswered_input_is_verbatim() {
     let mut items = steps(12, 300);
     items.extend([said("x", "done"), user(&long("first", 400)), user(&long("second", 400))]);
     for options in [SUMMARY, DROP] {
@@ -522,7 +522,7 @@ fn h91_unanswered_input_is_verbatim() {
 }
 
 #[test]
-fn h92_an_item_that_arrives_meanwhile_is_appended_untouched() {
+fn fault_92_an_item_that_arrives_meanwhile_is_appended_untouched() {
     let mut items = steps(20, 300);
     let mut host = host(SUMMARY, &items);
     let Step::Effects { effects } = host.engine.plan(PlanRequest::default()).unwrap() else {
@@ -537,7 +537,7 @@ fn h92_an_item_that_arrives_meanwhile_is_appended_untouched() {
 }
 
 #[test]
-fn h94_h95_a_part_of_the_list_asks_for_no_deletion() {
+fn faults_94_95_a_part_of_the_list_asks_for_no_deletion() {
     let items = steps(40, 300);
     let part = &items[items.len() - 60..];
     let mut host = host(&[SUMMARY, r#","store":true"#].concat(), part);
@@ -550,7 +550,7 @@ fn h94_h95_a_part_of_the_list_asks_for_no_deletion() {
 }
 
 #[test]
-fn i97_i98_the_summary_merges_into_the_users_message() {
+fn faults_97_98_the_summary_merges_into_the_users_message() {
     let mut items = Vec::new();
     for at in 0..30 {
         items.extend([user(&long("ask", 100)), said(&at.to_string(), &long("answer", 100))]);
@@ -564,7 +564,7 @@ fn i97_i98_the_summary_merges_into_the_users_message() {
 }
 
 #[test]
-fn i100_a_compaction_without_content_is_left_out() {
+fn fault_100_a_compaction_without_content_is_left_out() {
     let null = json!({"type": "compaction", "id": "cmp_1", "encrypted_content": null}).to_string();
     let items = [user("hi"), null, user("more")];
     let mut host = host(r#","window":100000"#, &items);
@@ -573,7 +573,7 @@ fn i100_a_compaction_without_content_is_left_out() {
 }
 
 #[test]
-fn i100_other_items_travel_byte_for_byte() {
+fn fault_100_other_items_travel_byte_for_byte() {
     let items = [
         user("hi"),
         r#"{ "type":"future_item", "content":null , "x":[1.50,"\u00e9"] }"#.to_owned(),
@@ -585,7 +585,7 @@ fn i100_other_items_travel_byte_for_byte() {
 }
 
 #[test]
-fn i101_breakpoints_of_the_cache_are_not_multiplied() {
+fn fault_101_breakpoints_of_the_cache_are_not_multiplied() {
     let marked = user("look").replace(
         "\"type\":\"input_text\"",
         "\"prompt_cache_breakpoint\":{\"mode\":\"explicit\"},\"type\":\"input_text\"",
