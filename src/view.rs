@@ -799,7 +799,7 @@ impl View<'_> {
         let behind = self.transcript.units[..end].iter().rposition(|unit| {
             unit.end <= lead || self.transcript.unit_messages(unit).iter().any(|m| m.compaction)
         });
-        Some(behind.map_or(0, |at| at + 1))
+        Some(behind.map_or(0, |at| at + 1)).filter(|at| *at >= from)
     }
 
     /// The whole view, leading system messages first.
