@@ -409,6 +409,10 @@ impl View<'_> {
         out: &mut Rendered,
     ) {
         let message = self.message_at(index);
+        if message.role == Role::Tool && message.parts.is_empty() {
+            out.repair("empty_message", index, None, "left out");
+            return;
+        }
         let mut tokens = message.tokens;
         let (mut bytes, mut media) = (message.raw.len() as u32, 0);
         // Elements that leave a list are the last edits, from its end: places before them stand.
@@ -455,6 +459,8 @@ impl View<'_> {
                     out.repair("trailing_reasoning", index, None, "left out: nothing followed it");
                     true
                 }
+                // Calls and results must stay, mended as they are.
+                PartKind::Call | PartKind::Result => false,
                 // It may not be mended.
                 _ if part.signed && part.flaw.is_some() => {
                     out.repair("lone_surrogate", index, None, "left out: it is signed");
@@ -597,7 +603,9 @@ impl View<'_> {
 
     /// Whether the conversation starts with the assistant where only the user may begin.
     fn starts_without_user(&self) -> bool {
-        let first = self.transcript.messages.get(self.transcript.lead as usize);
+        let mut body = self.transcript.messages.iter().skip(self.transcript.lead as usize);
+        // Results before any call are not shown.
+        let first = body.find(|first| first.role != Role::System && !first.only_results());
         self.format.user_first()
             && self.decisions.hidden() == 0
             && first.is_some_and(|first| first.role == Role::Assistant)

@@ -8,7 +8,6 @@ pub mod build;
 pub mod host;
 pub mod openai_chat;
 pub mod random;
-pub mod turns;
 pub mod walk;
 
 use std::path::Path;
