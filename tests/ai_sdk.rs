@@ -8,6 +8,7 @@ use common::ai_sdk::problems;
 use common::host::Host;
 use common::random::text;
 use common::walk::{Rules, setting, walk};
+use common::{data, messages};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -296,21 +297,23 @@ fn push(out: &mut Vec<String>, event: &Event) {
 fn bound(messages: &str) -> BTreeSet<String> {
     #[derive(serde::Deserialize)]
     struct Message {
+        role: String,
         content: Box<RawValue>,
     }
     let messages: Vec<Message> = serde_json::from_str(messages).expect("messages");
     let mut found = BTreeSet::new();
-    for message in messages {
+    for message in messages.iter().filter(|message| message.role == "assistant") {
         let parts: Vec<Box<RawValue>> =
             serde_json::from_str(message.content.get()).unwrap_or_default();
-        let signs = ["signature", "thoughtSignature", "itemId", "encryptedContent"];
-        found.extend(
-            parts
-                .iter()
-                .map(|part| part.get())
-                .filter(|part| signs.iter().any(|sign| part.contains(sign)))
-                .map(str::to_owned),
-        );
+        for part in parts {
+            let read: Value = serde_json::from_str(part.get()).expect("a part");
+            let options = read["providerOptions"].to_string();
+            let signs = ["ignature\"", "itemId\""];
+            let own = read["type"] == "tool-result" || read["providerExecuted"] == true;
+            if own || signs.iter().any(|sign| options.contains(sign)) {
+                found.insert(part.get().to_owned());
+            }
+        }
     }
     found
 }
@@ -444,4 +447,96 @@ fn junk() -> impl Strategy<Value = String> {
             }),
         ]
     })
+}
+
+/// Each end of a turn was a model call: the view before it is valid, and planned but once.
+fn replay(name: &str, all: &[String], window: u32) {
+    let options = format!("{{\"format\":\"ai-sdk\",\"window\":{window}}}");
+    let mut host = Host::new(&options);
+    let known = format!("[{}]", all.join(","));
+    let mut last = String::new();
+    for end in 1..=all.len() {
+        let next_is_call = end == all.len() || all[end].contains("\"role\":\"assistant\"");
+        if !next_is_call {
+            continue;
+        }
+        let outcome = host.turn(&all[..end]);
+        let place = format!("{name} at {window}, {end} messages, {:?}", outcome.reason);
+        assert_eq!(problems(&host.view()), Vec::<String>::new(), "{place}");
+        assert_eq!(outcome.fits, outcome.tokens_after <= outcome.usable.unwrap(), "{place}");
+        let view = host.engine.render_json();
+        assert!(bound(&view).is_subset(&bound(&known)), "{place}");
+        if !outcome.compacted && outcome.repairs.is_empty() && !last.is_empty() {
+            assert!(view.starts_with(&last[..last.len() - 1]), "{place}: prefix");
+        }
+        assert!(!host.turn(&all[..end]).compacted, "{place}");
+        assert_eq!(host.engine.render_json(), view, "{place}: planned twice");
+        last = view;
+    }
+    let mut restored = Host::restore(&options, &host.engine.checkpoint());
+    restored.ingest(all);
+    assert_eq!(restored.engine.render_json(), last, "{name} at {window}: restored");
+}
+
+#[test]
+fn recorded_answers_of_providers_are_replayed() {
+    for name in ["anthropic", "openai", "langgraph"] {
+        let all = messages(&data(&format!("ai_sdk/{name}.json")));
+        for window in [1_000, 2_000, 4_000, 8_000, 16_000] {
+            replay(name, &all, window);
+        }
+        // The format is told from the messages.
+        let mut host = Host::new(r#"{"window":64000}"#);
+        host.turn(&all);
+        assert_eq!(problems(&host.view()), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn long_sessions_of_agents_are_replayed() {
+    for name in ["small.json", "mid.json", "large.json"] {
+        let chat: Vec<Value> = serde_json::from_str(&data(name)).expect("messages");
+        let all: Vec<String> = chat.iter().map(|message| model_message(message, &chat)).collect();
+        for window in [2_000, 8_000, 32_000, 128_000] {
+            replay(name, &all, window);
+        }
+    }
+}
+
+/// An OpenAI Chat message as the AI SDK would have it.
+fn model_message(message: &Value, chat: &[Value]) -> String {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    match message["role"].as_str() {
+        Some("tool") => {
+            let id = &message["tool_call_id"];
+            let calls = chat.iter().flat_map(|message| list(&message["tool_calls"]));
+            let name =
+                calls.filter(|call| call["id"] == *id).map(|call| call["function"]["name"].clone());
+            let content = &message["content"];
+            let output = match content.as_str() {
+                Some(text) => json!({"type": "text", "value": text}),
+                None => json!({"type": "content", "value": content}),
+            };
+            let part = json!({"type": "tool-result", "toolCallId": id, "output": output,
+                "toolName": name.into_iter().next().unwrap_or_else(|| json!("lost"))});
+            tool(&[part])
+        }
+        Some("assistant") => {
+            let mut parts = Vec::new();
+            if message["reasoning_content"].is_string() {
+                parts.push(json!({"type": "reasoning", "text": message["reasoning_content"]}));
+            }
+            if message["content"].is_string() {
+                parts.push(json!({"type": "text", "text": message["content"]}));
+            }
+            for call in list(&message["tool_calls"]) {
+                let arguments = call["function"]["arguments"].as_str().unwrap_or("{}");
+                let input: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
+                parts.push(json!({"type": "tool-call", "toolCallId": call["id"],
+                    "toolName": call["function"]["name"], "input": input}));
+            }
+            assistant(&parts)
+        }
+        _ => json!({"role": message["role"], "content": message["content"]}).to_string(),
+    }
 }
