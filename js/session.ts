@@ -48,6 +48,8 @@ interface Render {
   unit: number;
   itemsBefore: number;
   keep: number;
+  lead: number;
+  hidden: number;
   items: Item[];
 }
 
@@ -62,6 +64,9 @@ type Copies<M> = Map<string, Copy<M>>;
 type Stamp = [epoch: number, unit: number, items: number];
 
 const encoder = new TextEncoder();
+
+/** Messages out of the view that are compared on each call: a few microseconds. */
+const SLICE = 1024;
 
 /** No value that a caller has. */
 const UNKNOWN = Symbol('unknown');
@@ -88,6 +93,12 @@ export class Session<M extends object = ChatMessage> {
   /** What was rendered last. */
   #view: M[] = [];
   #copies: Copies<M> = new Map();
+  /** Leading system messages, and the end of those that the view does not show. */
+  #folded = { lead: 0, hidden: 0 };
+  /** Of those the first that is due to be looked at, counted from the lead. */
+  #checked = 0;
+  /** Indices of pinned messages, ascending. */
+  #pinned: number[] = [];
   /** First message that was read, again or for the first time, since the last render. */
   #fresh = 0;
 
@@ -140,18 +151,7 @@ export class Session<M extends object = ChatMessage> {
     }
     const seen = this.#seen;
     const most = Math.min(this.#read, messages.length);
-    let same = 0;
-    // Four at a time: this is the one thing that grows with the transcript on every call.
-    while (
-      same + 4 <= most &&
-      seen[same] === messages[same] &&
-      seen[same + 1] === messages[same + 1] &&
-      seen[same + 2] === messages[same + 2] &&
-      seen[same + 3] === messages[same + 3]
-    ) {
-      same += 4;
-    }
-    while (same < most && seen[same] === messages[same]) same++;
+    const same = this.#same(messages, most);
     const from = same === seen.length && same > 0 ? same - 1 : same;
     const fresh = messages.slice(from);
     const json = encoder.encode(messagesJson(fresh, from));
@@ -257,7 +257,9 @@ export class Session<M extends object = ChatMessage> {
    * for that of the newest message; do not change them.
    */
   render(): M[] {
-    const { keep, items, ...stamp }: Render = this.#call((engine) => engine.render(...this.#stamp));
+    const rendered: Render = this.#call((engine) => engine.render(...this.#stamp));
+    const { keep, items, lead, hidden, ...stamp } = rendered;
+    this.#folded = { lead, hidden };
     // Should a message no longer be what was read, the next call starts over.
     this.#stamp = NOTHING_RENDERED;
     const view = this.#view;
@@ -340,12 +342,35 @@ export class Session<M extends object = ChatMessage> {
     this.dispose();
   }
 
+  /** How many of the first `most` messages are the objects that were read. */
+  #same(messages: readonly M[], most: number): number {
+    const seen = this.#seen;
+    const { lead, hidden } = this.#folded;
+    if (hidden - lead <= SLICE || most < hidden) return sameUpTo(seen, messages, 0, most);
+    // What the view does not show cannot change what is sent, only what recall finds: a slice of it
+    // is looked at on each call, so that the cost does not grow with the transcript.
+    const start = lead + this.#checked;
+    const end = Math.min(start + SLICE, hidden);
+    this.#checked = end === hidden ? 0 : end - lead;
+    for (const [from, to] of [
+      [0, lead],
+      [start, end],
+      [hidden, most],
+    ] as const) {
+      const same = sameUpTo(seen, messages, from, to);
+      if (same < to) return sameUpTo(seen, messages, 0, same);
+    }
+    const pinned = this.#pinned.find((at) => at < hidden && seen[at] !== messages[at]);
+    return pinned ?? most;
+  }
+
   #pins(fresh: readonly M[], from: number): Uint32Array {
     const pins: number[] = [];
     if (this.#pin) {
       for (const [at, message] of fresh.entries()) {
         if (this.#pin(message, from + at)) pins.push(from + at);
       }
+      this.#pinned = this.#pinned.filter((at) => at < from).concat(pins);
     }
     return Uint32Array.from(pins);
   }
@@ -439,6 +464,13 @@ export function classifyError(status: number | undefined, body: string): ErrorCl
   return guard(() => classify(status, String(body)));
 }
 
+/** The first place from `from` on where two lists differ, `to` at most. */
+function sameUpTo<M>(a: readonly M[], b: readonly M[], from: number, to: number): number {
+  let at = from;
+  while (at < to && a[at] === b[at]) at++;
+  return at;
+}
+
 function guard<T>(action: () => T): T {
   try {
     return action();
@@ -515,6 +547,7 @@ function replaceBytes(this: Record<string, unknown>, key: string, value: unknown
 
 /** A copy of the message along the path, with one value replaced, or left out. */
 function edited<T extends object>(message: T, edit: Edit): T {
+  if (edit.path.length === 0) return JSON.parse(edit.json);
   const copy = shallow(message);
   let holder = copy as Record<string | number, unknown>;
   for (const step of edit.path.slice(0, -1)) {

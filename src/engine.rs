@@ -16,7 +16,7 @@ use crate::calibration::Calibration;
 use crate::count;
 use crate::decision::{Decisions, Place, Ref};
 use crate::error::{Error, ErrorCode};
-use crate::format::{Format, FormatName, Reading, detect, read_messages};
+use crate::format::{Format, FormatName, Reading, detect, read_messages, read_rest};
 use crate::json::Value;
 use crate::options::{Options, invalid};
 use crate::recall::{self, RecallArgs, RecallStep};
@@ -245,7 +245,7 @@ impl Engine {
             .enumerate()
             .take_while(|(at, (new, old))| new.raw() == &*old.raw && old.pinned == pinned(*at))
             .count();
-        let mut messages = read_messages(self.format, list, from, same, self.reading)?;
+        let mut messages = read_rest(self.format, list, from, same, self.reading)?;
         for (message, at) in messages.iter_mut().zip(same..) {
             message.pinned = pinned(at);
         }
@@ -256,6 +256,7 @@ impl Engine {
         let before = self.len();
         let lead = self.transcript.lead;
         let pending = self.transcript.pending;
+        let begins = self.format.user_first() && from <= self.transcript.opening() as usize;
         let first = self.transcript.replace(changed, messages);
         if self.burst.as_ref().is_some_and(|burst| changed < burst.tail as usize) {
             self.burst = None;
@@ -265,7 +266,6 @@ impl Engine {
             self.told.truncate(self.told.partition_point(|(index, _)| (*index as usize) < changed));
         }
         let moved = rewritten && self.reanchor(changed as u32);
-        let begins = from <= lead as usize && self.format.user_first();
         if self.snap() || moved || lead != self.transcript.lead || begins {
             self.recount();
             return Ok(());
@@ -292,7 +292,7 @@ impl Engine {
         let known = self.transcript.messages.iter().map(|message| &*message.raw);
         let known = ["[", &known.collect::<Vec<_>>().join(","), "]"].concat();
         let known = parse(&known, "messages", ErrorCode::InvalidJson)?;
-        let mut messages = read_messages(format, known.root(), 0, 0, self.reading)?;
+        let mut messages = read_messages(format, known.root(), 0, self.reading)?;
         for (message, old) in messages.iter_mut().zip(&self.transcript.messages) {
             message.pinned |= old.pinned;
         }
@@ -412,6 +412,8 @@ impl Engine {
             unit: settled as u32,
             items_before: total.saturating_sub(last),
             keep,
+            lead: self.transcript.lead,
+            hidden: self.transcript.lead.saturating_add(self.decisions.hidden()),
             items,
         }
     }
@@ -644,9 +646,9 @@ impl Engine {
         self.visible = self.head;
         self.bytes = 0;
         self.media = 0;
+        // What was hidden and stays so costs what it did: bursts stay as cheap as the view.
         for index in 0..self.transcript.units.len() {
             let unit = self.transcript.units[index];
-            // What was hidden and stays so costs what it did: bursts stay as cheap as the view.
             if !unit.shown && unit.tokens > 0 && !self.view().shows(&unit) {
                 continue;
             }

@@ -99,6 +99,8 @@ pub(crate) enum Shape {
     InputText,
     /// The same for Gemini.
     TextPart,
+    /// No text may stand there: the value is of a type of its own.
+    Fixed,
 }
 
 impl Shape {
@@ -106,7 +108,7 @@ impl Shape {
     /// the JSON of an object.
     pub(crate) fn write(self, text: &str) -> String {
         let (before, after) = match self {
-            Shape::String | Shape::ObjectText => ("", ""),
+            Shape::String | Shape::ObjectText | Shape::Fixed => ("", ""),
             Shape::Object => return text.to_owned(),
             Shape::Output => ("{\"type\":\"text\",\"value\":", "}"),
             Shape::ErrorOutput => ("{\"type\":\"error-text\",\"value\":", "}"),
@@ -184,6 +186,8 @@ pub(crate) enum Flaw {
     EmptyText,
     /// A result that is marked as an error says nothing.
     EmptyError,
+    /// A response of a function is no object.
+    BareResponse,
 }
 
 impl Part {
@@ -191,6 +195,11 @@ impl Part {
     pub(crate) fn frame(&mut self, tokens: u32) {
         self.tokens = self.tokens.saturating_add(tokens);
         self.framing = self.framing.saturating_add(tokens);
+    }
+
+    /// Whether a text may stand in for the value.
+    pub(crate) fn is_replaceable(&self) -> bool {
+        !self.signed && self.shape != Shape::Fixed
     }
 
     /// Estimated tokens of the content alone.
@@ -262,7 +271,8 @@ impl Message {
     /// What the model said or called, which providers take without an id of its own as well.
     pub(crate) fn is_free(&self) -> bool {
         let free = |part: &Part| matches!(part.kind, PartKind::Text | PartKind::Call);
-        self.role == Role::Assistant && self.parts.iter().any(|part| free(part) && !part.signed)
+        self.role == Role::Assistant
+            && (self.empty || self.parts.iter().any(|part| free(part) && part.is_replaceable()))
     }
 
     /// Nothing but results, and what belongs to them.
@@ -339,6 +349,8 @@ pub(crate) struct Transcript {
     open: Vec<Option<Link>>,
     /// The first of `open` that may still wait: results mostly come in order.
     next_open: usize,
+    /// Some message may have to be shown wherever it stands: it is pinned, or a compaction.
+    pub marked: bool,
     /// First message whose calls may still get their results.
     pub pending: Option<u32>,
     pub key: HashKey,
@@ -352,6 +364,7 @@ impl Transcript {
         Transcript {
             key,
             pairing,
+            marked: false,
             pending: None,
             messages: Vec::new(),
             units: Vec::new(),
@@ -371,6 +384,7 @@ impl Transcript {
     pub(crate) fn replace(&mut self, from: usize, messages: Vec<Message>) -> usize {
         let unit = self.units.partition_point(|unit| (unit.end as usize) <= from);
         let redo = self.units.get(unit).map_or(from, |unit| unit.start as usize);
+        let before = self.messages.len();
         let mut again = self.messages.split_off(redo);
         if let Some(ids) = &mut self.ids
             && again.iter().any(|message| message.calls().next().is_some())
@@ -383,7 +397,9 @@ impl Transcript {
         again.truncate(from - redo);
         self.take_apart(unit);
         self.lead = self.lead.min(redo as u32);
-        self.reopen();
+        if redo < before {
+            self.reopen();
+        }
         let mut first = unit;
         for message in again.into_iter().chain(messages) {
             first = first.min(self.push(message));
@@ -429,6 +445,7 @@ impl Transcript {
                     call.link = None;
                     let alias = self.ids.as_mut().and_then(|ids| ids.take(&call.id));
                     call.alias = alias.unwrap_or_default().into();
+                    self.supersede(index, &call.id);
                     self.open.push(Some(Link { message: index, part }));
                 }
             }
@@ -440,7 +457,7 @@ impl Transcript {
         let results: Vec<u32> = message.results().map(|(part, _)| part).collect();
         for part in results {
             let result = &mut message.parts[part as usize];
-            let call = self.take_open(&result.id);
+            let call = self.take_open(&result.id, &result.name);
             result.link = call;
             if let Some(call) = call {
                 let calls = &mut self.messages[call.message as usize].parts;
@@ -456,13 +473,17 @@ impl Transcript {
             Some(last) if !last.is_turn() => last.thought,
             _ => None,
         };
-        // What the message before it is glued to, and what the model said right after that: it
-        // needs the same reasoning.
+        // What the message before it is glued to. Where every call is a message of its own, also a
+        // batch of calls, and all that goes back to the same reasoning.
+        let last = self.messages.last();
         let said = after_assistant && message.role == Role::Assistant && !message.reasons();
-        let same = said && self.pairing == Pairing::Loose && message.thought.is_some();
-        if same || self.messages.last().is_some_and(|last| last.glued || message.joins) {
+        let calls = |message: &Message| message.calls().next().is_some();
+        let batch = || message.thought.is_some() || calls(&message) && last.is_some_and(calls);
+        let same = said && self.pairing == Pairing::Loose && batch();
+        if same || last.is_some_and(|last| last.glued || message.joins) {
             first = Some(first.unwrap_or(index).min(index - 1));
         }
+        self.marked |= message.pinned || message.compaction;
         self.messages.push(message);
         let start = match first {
             None => index,
@@ -485,24 +506,54 @@ impl Transcript {
         self.units.len() - 1
     }
 
-    /// Takes the first waiting call of that id; where none has it, the newest reference that may
-    /// stand for the call.
-    fn take_open(&mut self, id: &str) -> Option<Link> {
+    /// Takes the first waiting call of that id; where none has it, one without an id: the newest
+    /// reference that may stand for the call, or the first call of that name.
+    fn take_open(&mut self, id: &str, name: &str) -> Option<Link> {
         while self.open.get(self.next_open).is_some_and(Option::is_none) {
             self.next_open += 1;
         }
         let waiting = self.open.get(self.next_open..)?;
-        let is = |slot: &Option<Link>, id: &str| {
+        let is = |slot: &Option<Link>, fits: &dyn Fn(&Part) -> bool| {
             slot.is_some_and(|call| {
-                let message = &self.messages[call.message as usize];
-                *message.parts[call.part as usize].id == *id
+                fits(&self.messages[call.message as usize].parts[call.part as usize])
             })
         };
-        let at = waiting.iter().position(|slot| is(slot, id)).or_else(|| {
-            let references = self.pairing == Pairing::Loose;
-            waiting.iter().rposition(|slot| references && is(slot, ""))
-        })?;
+        let turn = self.pairing == Pairing::Turn;
+        let same = |call: &Part| *call.id == *id && !(turn && id.is_empty());
+        let other = |slot: &Option<Link>| match self.pairing {
+            Pairing::Each => false,
+            Pairing::Loose => is(slot, &|call| call.id.is_empty()),
+            Pairing::Turn => {
+                is(slot, &|call| (call.id.is_empty() || id.is_empty()) && *call.name == *name)
+            }
+        };
+        let mut at = waiting.iter().position(|slot| is(slot, &same));
+        if at.is_none() {
+            at =
+                if turn { waiting.iter().position(other) } else { waiting.iter().rposition(other) };
+        }
+        let at = at?;
         self.open[self.next_open + at].take()
+    }
+
+    /// Where results may come at any time, a response of the model ends the wait of calls from
+    /// before the newest turn of the user, and a call that of earlier ones of its id.
+    fn supersede(&mut self, index: u32, id: &str) {
+        if self.pairing != Pairing::Loose || self.open.iter().all(Option::is_none) {
+            return;
+        }
+        let run = self.run_start(index as usize);
+        let turn = self.messages[..run as usize].iter().rposition(Message::is_turn);
+        let turn = turn.map_or(0, |turn| turn as u32);
+        let messages = &self.messages;
+        self.open.retain(|slot| {
+            slot.is_some_and(|call| {
+                let other = |old: &Message| *old.parts[call.part as usize].id != *id;
+                call.message >= run
+                    || (call.message > turn && other(&messages[call.message as usize]))
+            })
+        });
+        self.next_open = 0;
     }
 
     /// Finds the open calls again after messages were cut off the end.
@@ -516,10 +567,15 @@ impl Transcript {
             _ => self.messages[..end].iter().rposition(|m| m.role != Role::Assistant),
         };
         for index in others.map_or(0, |at| at + 1)..=end {
-            for (part, call) in self.messages[index].calls() {
-                let answered = call.link.is_some_and(|link| link.message < self.len());
-                let link = Link { message: index as u32, part };
-                self.open.push((!answered).then_some(link));
+            for part in 0..self.messages[index].parts.len() {
+                let call = &self.messages[index].parts[part];
+                if call.kind == PartKind::Call {
+                    let answered = call.link.is_some_and(|link| link.message < self.len());
+                    let id = call.id.clone();
+                    let link = Link { message: index as u32, part: part as u32 };
+                    self.supersede(index as u32, &id);
+                    self.open.push((!answered).then_some(link));
+                }
             }
         }
     }
@@ -550,6 +606,25 @@ impl Transcript {
     fn run_start(&self, last: usize) -> u32 {
         let other = self.messages[..last].iter().rposition(|m| m.role != Role::Assistant);
         other.map_or(0, |at| at as u32 + 1)
+    }
+
+    /// First message of the body that the view can show: not only results without calls.
+    pub(crate) fn opening(&self) -> u32 {
+        let mut body = self.messages.iter().zip(0u32..).skip(self.lead as usize);
+        let nothing = |message: &Message| {
+            message.only_results() && message.results().all(|(_, result)| result.link.is_none())
+        };
+        body.find(|(message, _)| !nothing(message)).map_or(self.len(), |(_, at)| at)
+    }
+
+    /// First message whose reasoning the model may still build on: what follows the user's last
+    /// turn, and the newest calls even where the user spoke beside their results.
+    pub(crate) fn running_turn(&self) -> u32 {
+        let turn = self.messages.iter().rposition(Message::is_turn).unwrap_or(0);
+        let newest = self.messages.iter().rposition(|message| message.role == Role::Assistant);
+        let run = newest.map_or(0..0, |last| self.run_start(last)..last as u32 + 1);
+        let calls = run.clone().any(|index| self.messages[index as usize].calls().next().is_some());
+        if calls { run.start.min(turn as u32) } else { turn as u32 }
     }
 
     /// First message the model has not answered yet: trailing input, fresh results and the calls

@@ -16,7 +16,7 @@ use crate::transcript::{
 /// One value of a message replaced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edit {
-    /// Where it stands inside the message.
+    /// Where it stands inside the message; nowhere for the message itself.
     pub path: Vec<Step>,
     /// What stands there now, as JSON; empty where the member is left out.
     pub json: String,
@@ -76,8 +76,8 @@ impl Item {
 pub struct Repair {
     /// `orphan_result`, `unanswered_call`, `misplaced_result`, `duplicate_id`, `empty_message`,
     /// `empty_text`, `empty_calls`, `empty_error`, `misplaced_content`, `trailing_reasoning`,
-    /// `stranded_reasoning`, `lone_surrogate`, `null_result`, `object_arguments`, `no_arguments` or
-    /// `assistant_first`.
+    /// `stranded_reasoning`, `lone_surrogate`, `null_result`, `object_arguments`, `no_arguments`,
+    /// `bare_response` or `assistant_first`.
     pub kind: &'static str,
     /// Message of the transcript.
     pub index: u32,
@@ -187,7 +187,25 @@ impl View<'_> {
         let lead = self.transcript.lead;
         unit.end <= lead
             || unit.end > lead.saturating_add(self.decisions.hidden())
-            || self.transcript.unit_messages(unit).iter().any(|message| message.pinned)
+            || (self.transcript.marked
+                && self.transcript.unit_messages(unit).iter().any(|message| message.pinned))
+    }
+
+    /// Indices of the units that the view may show; those that it hides are passed over.
+    pub(crate) fn units(&self) -> impl Iterator<Item = usize> + use<> {
+        let transcript = self.transcript;
+        let lead = transcript.unit_of(transcript.lead);
+        let first = match transcript.marked {
+            true => lead,
+            false => transcript.unit_of(transcript.lead.saturating_add(self.decisions.hidden())),
+        };
+        (0..lead).chain(first..transcript.units.len())
+    }
+
+    /// Units in the view, oldest first.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &Unit> {
+        let units = &self.transcript.units;
+        self.units().map(move |at| &units[at]).filter(|unit| self.shows(unit))
     }
 
     pub(crate) fn unit(&self, unit: &Unit) -> Rendered {
@@ -277,7 +295,7 @@ impl View<'_> {
         with.sort_unstable();
         with.dedup();
         let mut next = self.missing_of_turn(run, end, renamed, out);
-        let mut show = |index: u32, out: &mut Rendered| {
+        let show = |index: u32, out: &mut Rendered| {
             if self.format.results_first() && with.last().is_some_and(|last| index <= *last) {
                 out.hold = self.message_at(index).end_of_results(with.last() == Some(&index));
             }
@@ -384,10 +402,14 @@ impl View<'_> {
     /// Calls of these messages whose id is taken, with their new ids.
     fn renamed(&self, run: Range<u32>, out: &mut Rendered) -> Vec<Renamed> {
         let messages = &self.transcript.messages[run.start as usize..run.end as usize];
-        let renamed = match self.transcript.ids {
+        let mut renamed = match self.transcript.ids {
             Some(_) => aliases(messages, run.start),
             None => renamed_ids(messages, run.start),
         };
+        renamed.retain(|(at, _)| {
+            let call = &self.message_at(at.message).parts[at.part as usize];
+            self.format.id_path(call).is_some()
+        });
         for (at, _) in &renamed {
             let call = &self.message_at(at.message).parts[at.part as usize];
             let detail = "made unique in call and result";
@@ -418,7 +440,7 @@ impl View<'_> {
         // Elements that leave a list are the last edits, from its end: places before them stand.
         let mut leaving: Vec<Vec<Step>> = Vec::new();
         let mut holds: Vec<Vec<Step>> = Vec::new();
-        let (mut content, mut left) = (false, false);
+        let (mut content, mut left, mut whole) = (false, false, false);
         let mut orphan = None;
         let trailing = self.trailing_reasoning(index);
         if message.empty {
@@ -466,12 +488,18 @@ impl View<'_> {
                     out.repair("lone_surrogate", index, None, "left out: it is signed");
                     true
                 }
+                // Inside of a result: no marker may stand there, and it goes with the result.
+                _ if part.block > 2 => {
+                    leaving.iter().any(|path| part.path.starts_with(path))
+                        || self.decision(index, at).is_some()
+                }
                 _ => self.decision(index, at).is_some_and(|d| d.action == Action::Removed),
             };
             if leaves {
                 tokens = tokens.saturating_sub(part.tokens);
                 bytes = bytes.saturating_sub(part.end - part.start);
                 left = true;
+                whole |= part.block == 0;
                 if part.block > 0 {
                     leaving.push(part.path[..usize::from(part.block)].to_vec());
                 }
@@ -532,7 +560,7 @@ impl View<'_> {
             out.held.push(spliced(&message.raw, path, &mut own));
         }
         // What is left without content is no message.
-        if left && !content && !message.empty {
+        if whole || (left && !content && !message.empty) {
             if !holds.is_empty() {
                 out.tokens = out.tokens.saturating_add(tokens);
                 out.bytes = out.bytes.saturating_add(bytes);
@@ -544,6 +572,11 @@ impl View<'_> {
         out.media = out.media.saturating_add(media);
         for path in leaving.into_iter().rev() {
             edits.push(Edit { path, json: String::new() });
+        }
+        // A message that was mended as a whole takes the other edits in.
+        if let Some(at) = edits.iter().position(|edit| edit.path.is_empty()) {
+            let whole = edits.remove(at);
+            edits = vec![Edit { path: Vec::new(), json: splice(&whole.json, &edits) }];
         }
         if edits.is_empty() {
             out.keep(index, tokens);
@@ -587,6 +620,8 @@ impl View<'_> {
     fn is_gone(&self, index: u32) -> bool {
         let unit = &self.transcript.units[self.transcript.unit_of(index)];
         !self.shows(unit)
+            || self.is_stranded(index)
+            || self.message_at(index).parts.iter().any(|part| part.flaw.is_some())
             || self.decision(index, 0).is_some_and(|old| old.action == Action::Removed)
     }
 
@@ -601,14 +636,16 @@ impl View<'_> {
                 .all(Message::is_free)
     }
 
-    /// Whether the conversation starts with the assistant where only the user may begin.
+    /// Whether the conversation starts with the assistant, or with nothing that can be shown, where
+    /// only the user may begin.
     fn starts_without_user(&self) -> bool {
-        let mut body = self.transcript.messages.iter().skip(self.transcript.lead as usize);
-        // Results before any call are not shown.
-        let first = body.find(|first| first.role != Role::System && !first.only_results());
+        let messages = &self.transcript.messages;
         self.format.user_first()
             && self.decisions.hidden() == 0
-            && first.is_some_and(|first| first.role == Role::Assistant)
+            && messages.len() > self.transcript.lead as usize
+            && messages
+                .get(self.transcript.opening() as usize)
+                .is_none_or(|first| matches!(first.role, Role::Assistant | Role::System))
     }
 
     /// The text that stands in the view for a part.
@@ -718,6 +755,9 @@ impl View<'_> {
         if from > end {
             return None;
         }
+        if !self.transcript.marked {
+            return Some(self.transcript.unit_of(lead)).filter(|at| *at >= from);
+        }
         let behind = self.transcript.units[..end].iter().rposition(|unit| {
             unit.end <= lead || self.transcript.unit_messages(unit).iter().any(|m| m.compaction)
         });
@@ -729,10 +769,12 @@ impl View<'_> {
         let mut out = Rendered::default();
         let units = &self.transcript.units;
         let lead = self.head_unit(from);
-        let mut head = None;
-        for (unit, at) in units[from.min(units.len())..].iter().zip(from..) {
-            if Some(at) == lead {
+        let (mut head, mut told) = (None, false);
+        for at in self.units().filter(|at| *at >= from) {
+            let unit = &units[at];
+            if lead.is_some_and(|lead| at >= lead && !told) {
                 head = self.head();
+                told = true;
             }
             if !self.shows(unit) {
                 continue;
@@ -751,6 +793,9 @@ impl View<'_> {
                     (_, item) => out.items.push(item),
                 }
             }
+        }
+        if !told && lead.is_some_and(|lead| lead < units.len()) {
+            head = self.head();
         }
         if let Some(text) = head {
             out.items.push(Item::Insert { json: self.format.user_message(&text) });
@@ -822,6 +867,7 @@ fn mending(flaw: Flaw) -> Option<(&'static str, &'static str)> {
         Flaw::ObjectArguments => ("object_arguments", "their JSON as a string"),
         Flaw::NoArguments => ("no_arguments", "an empty object"),
         Flaw::EmptyError => ("empty_error", "a placeholder stands in"),
+        Flaw::BareResponse => ("bare_response", "wrapped in an object"),
         Flaw::EmptyText => return None,
     })
 }

@@ -4,10 +4,8 @@ mod common;
 
 use common::anthropic::{keeps_signed, problems};
 use common::anthropic_random::transcript;
-use common::host::Host;
-use common::walk::{Rules, setting, state, walk};
+use common::walk::{Rules, setting, walk};
 use proptest::prelude::*;
-use serde_json::json;
 
 const RULES: Rules = Rules { format: "anthropic", problems, keeps_signed, plain_input };
 

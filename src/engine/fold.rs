@@ -74,7 +74,8 @@ impl Engine {
         let most = self.chunk_tokens(burst);
         let mut chunk = Fold { to: fold.from, visible: 0, ..fold };
         let mut tokens = 0;
-        for unit in self.transcript.units.iter().filter(|unit| unit.start >= fold.from) {
+        let first = self.transcript.unit_of(fold.from);
+        for unit in &self.transcript.units[first..] {
             if unit.end > fold.to {
                 break;
             }

@@ -349,6 +349,10 @@ pub struct Render {
     pub items_before: u32,
     /// Messages of the last rendered view that still stand, from its start.
     pub keep: u32,
+    /// Leading system messages of the transcript.
+    pub lead: u32,
+    /// The messages from there to this one are not shown one by one, but for pinned ones.
+    pub hidden: u32,
     /// What follows them.
     pub items: Vec<Item>,
 }

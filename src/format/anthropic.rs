@@ -35,6 +35,10 @@ impl Format for Anthropic {
         if draft.parts.iter().any(|part| part.kind == PartKind::Result) {
             role = Role::Tool;
         }
+        // The provider's summary may begin a conversation, and then nothing may stand before it.
+        if is_compaction(value) {
+            role = Role::Other;
+        }
         Ok(role)
     }
 
@@ -235,6 +239,14 @@ fn result<'d>(
 
 fn kind(item: Value<'_>) -> std::borrow::Cow<'_, str> {
     item.get("type").and_then(|kind| kind.string()).unwrap_or_default()
+}
+
+/// Whether a message holds nothing but a summary that the provider wrote.
+fn is_compaction(message: Value<'_>) -> bool {
+    let blocks = message.get("content").filter(|content| content.kind() == Kind::Array);
+    blocks.is_some_and(|blocks| {
+        blocks.items().next().is_some() && blocks.items().all(|block| kind(block) == "compaction")
+    })
 }
 
 fn is_thinking(kind: &str) -> bool {

@@ -135,7 +135,7 @@ impl<'j> Draft<'j> {
         self.has_content = true;
         let hash = self.hash(value.raw());
         let part = self.push(kind, &[], value, tokens, hash);
-        part.signed = true;
+        part.shape = Shape::Fixed;
         part
     }
 

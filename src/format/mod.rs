@@ -151,9 +151,18 @@ impl FormatName {
     }
 }
 
-/// Reads an array of messages without its first `skip`; `first` is the index of its first one in
-/// the transcript.
+/// Reads an array of messages; `first` is the index of its first one in the transcript.
 pub(crate) fn read_messages(
+    format: &dyn Format,
+    messages: Value<'_>,
+    first: usize,
+    reading: Reading,
+) -> Result<Vec<Message>, Error> {
+    read_rest(format, messages, first, 0, reading)
+}
+
+/// Reads an array of messages without its first `skip`.
+pub(crate) fn read_rest(
     format: &dyn Format,
     messages: Value<'_>,
     first: usize,

@@ -39,7 +39,8 @@ impl Format for OpenaiResponses {
                     }
                 }
                 let sealed = member("encrypted_content").map_or(0, |text| text.span().len());
-                draft.whole(PartKind::Reasoning, value, tokens + sealed_tokens(sealed));
+                let tokens = tokens + sealed_tokens(sealed);
+                draft.whole(PartKind::Reasoning, value, tokens).signed = true;
                 draft.glued = true;
             }
             "function_call" => call(draft, value, "arguments", Shape::ObjectText)?,
@@ -65,6 +66,7 @@ impl Format for OpenaiResponses {
                 let sealed = member("encrypted_content").map_or(0, |text| text.span().len());
                 let part = draft.whole(PartKind::Opaque, value, sealed_tokens(sealed));
                 // Without content it stands for nothing, and providers refuse it.
+                part.signed = true;
                 part.flaw = (sealed == 0).then_some(Flaw::EmptyText);
                 draft.pinned = sealed > 0;
                 draft.compaction = sealed > 0;
@@ -177,6 +179,10 @@ impl Format for OpenaiResponses {
         }
         out.push(']');
         out
+    }
+
+    fn unique_ids(&self) -> bool {
+        true
     }
 
     fn bond(&self) -> Option<&'static str> {
@@ -534,13 +540,13 @@ mod tests {
             let kind = if role == Role::Tool { PartKind::Result } else { PartKind::Call };
             let [part] = &message.parts[..] else { panic!("{item}") };
             assert_eq!(
-                (message.role, part.kind, &*part.id, part.signed),
-                (role, kind, id, true),
+                (message.role, part.kind, &*part.id, part.shape),
+                (role, kind, id, Shape::Fixed),
                 "{item}"
             );
         }
         let local = one(r#"{"type":"local_shell_call_output","id":"c","output":"ok"}"#);
-        assert_eq!((&*local.parts[0].id, local.parts[0].signed), ("c", false));
+        assert_eq!((&*local.parts[0].id, local.parts[0].shape), ("c", Shape::String));
         let shell = one(
             r#"{"type":"shell_call_output","call_id":"c","output":[{"stdout":"a","stderr":"","outcome":{}},
             {"stdout":"long","stderr":"","outcome":{}}]}"#,

@@ -14,6 +14,7 @@ pub(super) fn plan(stage: &Stage, situation: &Situation<'_>) -> Vec<Proposal> {
             let place = Place { body: index - transcript.lead, part: at };
             let holds = matches!(part.kind, PartKind::Image | PartKind::File)
                 || (part.kind == PartKind::Result && part.media && part.link.is_some());
+            let holds = holds && part.is_replaceable();
             if holds && situation.view.decisions.parts.get(place).is_none() {
                 found.push((place, message, part));
             }

@@ -221,8 +221,7 @@ impl<'a> Situation<'a> {
     /// Messages of the body in units that the view shows, oldest first.
     fn shown_messages(&self) -> impl Iterator<Item = u32> {
         let lead = self.view.transcript.lead;
-        let units = self.view.transcript.units.iter().filter(|unit| self.view.shows(unit));
-        units.flat_map(move |unit| unit.start.max(lead)..unit.end.max(lead))
+        self.view.shown().flat_map(move |unit| unit.start.max(lead)..unit.end.max(lead))
     }
 
     /// Results in the view, oldest first.
@@ -287,7 +286,7 @@ impl<'a> Situation<'a> {
         let decision = self.decision(place, message, part, action);
         let then = count::text(&self.view.replacement(message, part, &decision));
         let now = self.now(place, message, part);
-        let saved = now.checked_sub(then).filter(|saved| *saved > 0 && !part.signed)?;
+        let saved = now.checked_sub(then).filter(|saved| *saved > 0 && part.is_replaceable())?;
         Some(Proposal { place, decision, saved })
     }
 
@@ -310,7 +309,7 @@ impl<'a> Situation<'a> {
             let then = count::text(&self.view.replacement(message, part, &decision)).min(now);
             if bytes == 0 || then <= most.saturating_add(NOTE) {
                 let saved = now - then;
-                let may = saved > 0 && !part.signed;
+                let may = saved > 0 && part.is_replaceable();
                 return may.then_some(Proposal { place, decision, saved });
             }
             bytes = (u64::from(bytes) * u64::from(most) / u64::from(then + 1)) as u32 * 9 / 10;
@@ -332,9 +331,12 @@ impl<'a> Situation<'a> {
         taken
     }
 
-    fn body_units(&self) -> impl Iterator<Item = &'a Unit> {
+    fn body_units(&self, from: u32) -> impl Iterator<Item = &'a Unit> {
         let lead = self.view.transcript.lead;
-        self.view.transcript.units.iter().filter(move |unit| unit.start >= lead)
+        let units = &self.view.transcript.units;
+        units[self.view.transcript.unit_of(from.max(lead))..]
+            .iter()
+            .filter(move |u| u.start >= lead)
     }
 }
 

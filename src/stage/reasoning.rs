@@ -9,8 +9,7 @@ use crate::transcript::PartKind;
 /// alone.
 pub(crate) fn older(situation: &Situation<'_>, from: u32, signed: bool) -> Vec<Proposal> {
     let transcript = situation.view.transcript;
-    let turn = transcript.messages.iter().rposition(|message| message.is_turn());
-    let end = turn.unwrap_or(0) as u32;
+    let end = transcript.running_turn();
     let mut found = Vec::new();
     for index in situation.shown_messages().filter(|index| (from..end).contains(index)) {
         let message = &transcript.messages[index as usize];

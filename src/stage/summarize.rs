@@ -27,7 +27,7 @@ pub(crate) fn plan(situation: &Situation<'_>, head: u32, cap: u32, least: u32) -
     let before = if afresh { 0 } else { head };
     let mut fold = Fold { from, to: from, visible: 0, afresh };
     let mut all = 0;
-    for unit in situation.body_units().filter(|unit| unit.start >= from) {
+    for unit in situation.body_units(from).filter(|unit| unit.start >= from) {
         if unit.end > situation.tail {
             break;
         }

@@ -320,7 +320,8 @@ fn check_turns(turns: &[Turn], found: &mut Vec<String>) {
             }
         }
         // More results may be on their way while there is nothing else.
-        if !waiting.is_empty() && !(last && run == turn.blocks.len()) {
+        let more = last && run == turn.blocks.len();
+        if !waiting.is_empty() && !more {
             problem(format!(
                 "`tool_use` ids were found without `tool_result` blocks immediately after: {}",
                 waiting.join(", ")

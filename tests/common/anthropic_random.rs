@@ -117,6 +117,7 @@ pub fn transcript() -> impl Strategy<Value = Vec<String>> {
         let mut out = Log::default();
         match start {
             // Some hosts cut the start away.
+            2 => out.push(&Event::Orphan(0, "early".to_owned(), false)),
             0 => out.assistant(json!("Hello, how can I help?")),
             1 => out.user(json!("first")),
             _ => out.user(json!([{"type": "text", "text": "start",

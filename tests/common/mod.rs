@@ -7,6 +7,8 @@ pub mod anthropic_random;
 pub mod build;
 pub mod host;
 pub mod openai_chat;
+pub mod openai_responses;
+pub mod openai_responses_random;
 pub mod random;
 pub mod walk;
 

@@ -109,7 +109,8 @@ fn malformed(item: &Value) -> Vec<String> {
                 None => found.push("Missing required parameter: 'arguments'".to_owned()),
                 // The API takes any string; but a cut of ours must leave JSON behind.
                 Some(text)
-                    if text.contains("left_out") && serde_json::from_str::<Value>(text).is_err() =>
+                    if text.contains("left_out")
+                        && serde_json::from_str::<Value>(text).is_err() =>
                 {
                     found.push("arguments were cut to something that is not JSON".to_owned());
                 }
@@ -146,11 +147,10 @@ fn malformed(item: &Value) -> Vec<String> {
                 found.push("output must be a list of stdout, stderr and outcome".to_owned());
             }
         }
-        "local_shell_call_output" => {
-            if output_id(item).is_none() || !item["output"].is_string() {
-                found.push("a shell output without id or output".to_owned());
-            }
+        "local_shell_call_output" if output_id(item).is_none() || !item["output"].is_string() => {
+            found.push("a shell output without id or output".to_owned());
         }
+        "local_shell_call_output" => {}
         "apply_patch_call_output" => {
             need(&["call_id"]);
             if !matches!(item["status"].as_str(), Some("completed" | "failed")) {
@@ -167,8 +167,13 @@ fn malformed(item: &Value) -> Vec<String> {
                 found.push("Missing required parameter: 'approve'".to_owned());
             }
         }
-        "web_search_call" | "file_search_call" | "image_generation_call" | "mcp_call"
-        | "code_interpreter_call" | "mcp_list_tools" | "item_reference" => need(&["id"]),
+        "web_search_call"
+        | "file_search_call"
+        | "image_generation_call"
+        | "mcp_call"
+        | "code_interpreter_call"
+        | "mcp_list_tools"
+        | "item_reference" => need(&["id"]),
         "compaction" => need(&["encrypted_content"]),
         "additional_tools" if !item["tools"].is_array() => {
             found.push("Missing required parameter: 'tools'".to_owned());
@@ -305,9 +310,8 @@ fn parted(items: &[Value]) -> Vec<String> {
             }
             waiting.push((at, id, answer));
         } else if let Some(id) = output_id(item) {
-            let call = waiting
-                .iter()
-                .position(|(_, waits, answer)| *waits == id && *answer == kind(item));
+            let call =
+                waiting.iter().position(|(_, waits, answer)| *waits == id && *answer == kind(item));
             match call {
                 Some(call) => drop(waiting.remove(call)),
                 // The call may stand on the server.
