@@ -489,6 +489,8 @@ impl View<'_> {
                     out.repair("trailing_reasoning", index, None, "left out: nothing followed it");
                     true
                 }
+                // Calls and results must stay, mended as they are.
+                PartKind::Call | PartKind::Result => false,
                 // It may not be mended.
                 _ if part.signed && part.flaw.is_some() => {
                     out.repair("lone_surrogate", index, None, "left out: it is signed");

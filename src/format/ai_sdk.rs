@@ -7,7 +7,7 @@
 use super::draft::{Draft, text};
 use super::{Fault, Format};
 use crate::count;
-use crate::json::{Kind, Value, write_string};
+use crate::json::{Kind, Value, mended, write_string};
 use crate::transcript::{Flaw, Message, Pairing, Part, PartKind, Role, Shape, Step};
 
 pub(super) struct AiSdk;
@@ -98,6 +98,10 @@ impl Format for AiSdk {
     fn user_first(&self) -> bool {
         true
     }
+
+    fn signs_history(&self) -> bool {
+        true
+    }
 }
 
 fn parts(draft: &mut Draft<'_>, role: Role, content: Value<'_>) -> Result<(), Fault> {
@@ -108,6 +112,8 @@ fn parts(draft: &mut Draft<'_>, role: Role, content: Value<'_>) -> Result<(), Fa
     }
     // A later assistant message brings the result.
     draft.glued |= running > 0;
+    // What answers no call answers a request for approval.
+    draft.joins = role == Role::Tool && !draft.parts.iter().any(|p| p.kind == PartKind::Result);
     Ok(())
 }
 
@@ -169,10 +175,10 @@ fn read_part(
             let key = if input.is_none() { "input" } else { key };
             let call = draft.call(&under(key), input.unwrap_or(part), &name, &id, CALL_FRAMING);
             call.shape = Shape::Object;
-            call.signed = bond(part) >= Bond::Signature;
             if input.is_none() {
                 call.flaw = Some(Flaw::NoArguments);
             }
+            call.signed = bond(part) >= Bond::Signature;
         }
         "tool-result" if role == Role::Tool => result(draft, part, index)?,
         "tool-approval-request" => {
@@ -206,7 +212,7 @@ fn result(draft: &mut Draft<'_>, part: Value<'_>, index: u32) -> Result<(), Faul
                     let value = value.map_err(|fault| fault.within("output"))?;
                     draft.result(&[output[0], output[1], output[2], Step::Key("value")], value)?
                 }
-                ("content", Some(value)) if value.kind() == Kind::Array => {
+                ("content", Some(value)) if value.kind() == Kind::Array && is_whole(value) => {
                     let within = |fault: Fault| fault.within("value").within("output");
                     let read = draft.result(&output, value).map_err(within)?;
                     read.shape = Shape::Output;
@@ -218,11 +224,12 @@ fn result(draft: &mut Draft<'_>, part: Value<'_>, index: u32) -> Result<(), Faul
                 ("", _) => return Err(Fault::new("a string").within("type").within("output")),
                 ("json" | "error-json", None) => missing(draft, &output, part)?,
                 (kind, value) => {
-                    // A list of data is no list of parts.
-                    let value = value.filter(|value| value.kind() != Kind::Array);
+                    // A list of data is no list of parts; and what is mended stays where it is.
+                    let value =
+                        value.filter(|value| value.kind() != Kind::Array && is_whole(*value));
                     let read = draft.result(&output, value.unwrap_or(typed))?;
                     match kind {
-                        "json" => read.shape = Shape::Output,
+                        "json" | "content" => read.shape = Shape::Output,
                         "error-json" => read.shape = Shape::ErrorOutput,
                         // A refusal says more by its type than a text could.
                         _ => read.signed = true,
@@ -232,7 +239,7 @@ fn result(draft: &mut Draft<'_>, part: Value<'_>, index: u32) -> Result<(), Faul
             }
         }
         (None, Some(value)) => {
-            let value = if value.kind() == Kind::Array { part } else { value };
+            let value = if value.kind() == Kind::Array && is_whole(part) { part } else { value };
             draft.result(&[here[0], here[1], Step::Key("result")], value)?
         }
         (None, None) => missing(draft, &output, part)?,
@@ -240,6 +247,11 @@ fn result(draft: &mut Draft<'_>, part: Value<'_>, index: u32) -> Result<(), Faul
     read.id = (&*id).into();
     read.name = (&*name).into();
     Ok(())
+}
+
+/// Whether no half of a surrogate pair is in a value.
+fn is_whole(value: Value<'_>) -> bool {
+    mended(value.raw()).is_none()
 }
 
 /// A result without an output: JSON leaves out what a tool did not return.

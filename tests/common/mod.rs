@@ -11,6 +11,7 @@ pub mod openai_responses;
 pub mod openai_responses_random;
 pub mod random;
 pub mod turns;
+pub mod walk;
 
 use std::path::Path;
 

@@ -38,6 +38,7 @@ export function problem({ messages, max_tokens, system }) {
       return `${place}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${due}`;
     }
     due = [];
+    const own = [];
     for (const [index, block] of blocks.entries()) {
       if (block.cache_control) markers++;
       switch (block.type) {
@@ -68,15 +69,17 @@ export function problem({ messages, max_tokens, system }) {
             return `${place}.content.${index}: text content blocks must be non-empty`;
           }
           break;
-        case 'server_tool_use':
-        case 'web_search_tool_result':
         case 'image':
         case 'document':
         case 'compaction':
         case 'redacted_thinking':
           break;
         default:
-          return `${place}.content.${index}: Input tag '${block.type}' found using 'type' does not match any of the expected tags`;
+          // Tools that the provider runs have their results in the same message.
+          if (role === 'assistant' && block.type === 'server_tool_use') own.push(block.id);
+          else if (role !== 'assistant' || !own.includes(block.tool_use_id)) {
+            return `${place}.content.${index}: Input tag '${block.type}' found using 'type' does not match any of the expected tags`;
+          }
       }
     }
     if (blocks.at(-1)?.type === 'thinking')
@@ -91,10 +94,15 @@ export function problem({ messages, max_tokens, system }) {
 /** Thinking that the server has signed: signature and text. */
 const signatures = new Set();
 
+/** Takes a signature that the API gave for a true one. */
+export function trust(thinking, signature) {
+  signatures.add(`${signature}:${thinking}`);
+}
+
 /** Signs a thinking text, as the API does with its own. */
 export function sign(thinking) {
   const signature = `sig-${signatures.size}-${thinking.length}`;
-  signatures.add(`${signature}:${thinking}`);
+  trust(thinking, signature);
   return signature;
 }
 
