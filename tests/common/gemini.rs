@@ -189,15 +189,22 @@ fn check_turns(contents: &[Value], found: &mut Vec<String>) {
         if answers.len() > waiting.len() || (answers.len() < waiting.len() && !last) {
             problem("number of function response parts must equal that of function call parts");
         }
-        for answer in answers {
-            let fits = |call: &&Value| match (call["id"].as_str(), answer["id"].as_str()) {
-                (Some(call), Some(answer)) => call == answer,
-                _ => call["name"] == answer["name"],
-            };
-            match waiting.iter().position(fits) {
-                Some(at) => drop(waiting.remove(at)),
-                None => problem("function response without its function call"),
-            }
+        // By id, then without ids by name, then with the id of one of the two by name.
+        let mut answers = answers;
+        for ids in [2, 0, 1] {
+            answers.retain(|answer| {
+                let fits = |call: &&Value| {
+                    let both = [&call["id"], &answer["id"]];
+                    both.iter().filter(|id| id.is_string()).count() == ids
+                        && call["name"] == answer["name"]
+                        && (ids < 2 || both[0] == both[1])
+                };
+                let found = waiting.iter().position(fits).map(|at| waiting.remove(at));
+                found.is_none()
+            });
+        }
+        if !answers.is_empty() {
+            problem("function response without its function call");
         }
         waiting.clear();
     }
