@@ -259,6 +259,12 @@ export interface Repair {
     | 'empty_message'
     /** An empty text among other content. */
     | 'empty_text'
+    /** A result that is marked as an error and says nothing. */
+    | 'empty_error'
+    /** Reasoning at the end of a turn: nothing followed it. */
+    | 'trailing_reasoning'
+    /** What stood before or between the results of a turn: it follows them. */
+    | 'misplaced_content'
     /** The assistant begins where only the user may. */
     | 'assistant_first'
     /** An empty `tool_calls` array, which the view leaves out. */

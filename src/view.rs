@@ -471,6 +471,11 @@ impl View<'_> {
         let (mut content, mut left, mut whole) = (false, false, false);
         let mut orphan = None;
         let trailing = self.trailing_reasoning(index);
+        let sheds = self.format.signs_history()
+            && message.parts.iter().zip(0u32..).any(|(part, at)| {
+                let decision = self.decision(index, at);
+                part.signed && decision.is_some_and(|d| d.action == Action::Removed)
+            });
         if message.empty {
             out.repair("empty_message", index, None, "a placeholder stands in");
             let path = vec![Step::Key(self.format.content())];
@@ -517,6 +522,8 @@ impl View<'_> {
                     out.repair("trailing_reasoning", index, None, "left out: nothing followed it");
                     true
                 }
+                // What is signed together stays or goes together.
+                PartKind::Reasoning if sheds => true,
                 // Calls and results must stay, mended as they are.
                 PartKind::Call | PartKind::Result => false,
                 // It may not be mended.

@@ -786,6 +786,27 @@ fn tools_of_the_provider_are_never_parted_from_their_results() {
 }
 
 #[test]
+fn half_of_a_providers_tool_use_is_left_out() {
+    let search =
+        json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}});
+    let found =
+        json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []});
+    let text = json!({"type": "text", "text": "well"});
+    let around = |blocks: Value| [user("hi"), message("assistant", blocks), user("go on")];
+    for (half, repair) in [(&search, "unanswered_call"), (&found, "orphan_result")] {
+        let (view, repairs) = mended(&around(json!([half, text])));
+        assert_eq!(repairs, [repair]);
+        assert_eq!(view[1], message("assistant", json!([text])));
+    }
+    let (view, repairs) = mended(&around(json!([search, found, text])));
+    assert_eq!((view, repairs.len()), (around(json!([search, found, text])).to_vec(), 0));
+    // The provider paused its turn, and goes on with it.
+    let paused = [user("hi"), message("assistant", json!([search]))];
+    let (view, repairs) = mended(&paused);
+    assert_eq!((view, repairs.len()), (paused.to_vec(), 0));
+}
+
+#[test]
 fn a_summarizer_of_any_mood_leaves_a_valid_view() {
     use Mood::{Blank, Echo, Good, NoSections, Throws, ToolCall, Verbose};
     for mood in [Good, Blank, Verbose, Echo, Throws, ToolCall, NoSections] {

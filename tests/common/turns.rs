@@ -82,8 +82,7 @@ pub fn state(checkpoint: &str) -> (BTreeMap<(u64, u64), u8>, u64) {
 }
 
 /// Repairs that a later message can change: the host sends results late or not at all.
-const MOVES: [&str; 4] =
-    ["unanswered_call", "misplaced_result", "orphan_result", "misplaced_content"];
+const MOVES: [&str; 3] = ["unanswered_call", "misplaced_result", "orphan_result"];
 
 /// Sends the messages in chunks, plans after each, and checks invariants 2 to 9.
 pub fn check(all: &[String], setting: &Setting, problems: Problems) -> Result<(), TestCaseError> {
@@ -162,8 +161,7 @@ fn check_turn(
     // 4: what the model has not answered is verbatim unless only elide could make it fit.
     let elided = host.engine.checkpoint().contains("\"e\"");
     for message in sent.iter().rev().take_while(|m| m.contains("\"role\":\"user\"")) {
-        let odd = ["\\ud83d", "\"\"", "[]", "\" \\n\"", "tool_result"];
-        let odd = odd.iter().any(|sign| message.contains(sign));
+        let odd = message.contains("\\ud83d") || message.contains("\"\"") || message.contains("[]");
         prop_assert!(elided || odd || text.contains(message.as_str()), "lost {}", message);
     }
     // 5: the previous view is a byte prefix, unless a late result had to move behind its call.
