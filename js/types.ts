@@ -259,6 +259,8 @@ export interface Repair {
     | 'empty_message'
     /** An empty text among other content. */
     | 'empty_text'
+    /** Reasoning that nothing of the model follows, as aborted responses leave it. */
+    | 'stranded_reasoning'
     /** The assistant begins where only the user may. */
     | 'assistant_first'
     /** An empty `tool_calls` array, which the view leaves out. */
