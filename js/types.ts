@@ -265,6 +265,8 @@ export interface Repair {
     | 'trailing_reasoning'
     /** What stood before or between the results of a turn: it follows them. */
     | 'misplaced_content'
+    /** Reasoning that nothing of the model follows, as aborted responses leave it. */
+    | 'stranded_reasoning'
     /** The assistant begins where only the user may. */
     | 'assistant_first'
     /** An empty `tool_calls` array, which the view leaves out. */

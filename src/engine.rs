@@ -93,6 +93,8 @@ pub struct Engine {
     pub(crate) body: Option<Body>,
     /// The provider keeps the conversation itself: nothing is to be decided here.
     pub(crate) server_history: bool,
+    /// The last plan was for such a request: its messages are sent as they are.
+    untouched: bool,
     /// Decisions came from a checkpoint and have not met their transcript yet.
     pub(crate) unverified: bool,
 }
@@ -191,6 +193,7 @@ impl Engine {
             dry: false,
             body: None,
             server_history: false,
+            untouched: false,
             unverified: false,
         };
         engine.set_tools("")?;
@@ -508,6 +511,7 @@ impl Engine {
             format: self.format,
             recall: self.recall_name(),
             alternate: self.options.alternate,
+            untouched: self.untouched,
         }
     }
 

@@ -126,7 +126,11 @@ impl Problem {
                 "an assistant message with 'tool_calls' must be followed by tool messages \
                  responding to each 'tool_call_id'"
             }
+            "duplicate_id" if responses => "Duplicate item found",
             "duplicate_id" => "`tool_use` ids must be unique",
+            "stranded_reasoning" => {
+                "an item of type 'reasoning' was provided without its required following item"
+            }
             "empty_message" | "empty_text" => "text content must be non-empty",
             "empty_calls" => "[] is too short - 'tool_calls'",
             "lone_surrogate" => "the request body is not valid JSON: no low surrogate in string",
@@ -189,6 +193,8 @@ pub(crate) struct View<'a> {
     pub recall: Option<&'a str>,
     /// The message that stands for what is hidden is merged into the user's that follows.
     pub alternate: bool,
+    /// The provider keeps the conversation itself: what is sent stands as it is.
+    pub untouched: bool,
 }
 
 impl View<'_> {
@@ -858,6 +864,11 @@ impl View<'_> {
     pub(crate) fn items(&self, from: usize) -> Vec<Item> {
         let mut out = Rendered::default();
         let units = &self.transcript.units;
+        if self.untouched {
+            let from = units.get(from).map_or(self.transcript.len(), |unit| unit.start);
+            let all = Item::Run { from, to: self.transcript.len() };
+            return if all.is_empty() { Vec::new() } else { vec![all] };
+        }
         let lead = self.head_unit(from);
         let (mut head, mut told) = (None, false);
         for at in self.units().filter(|at| *at >= from) {

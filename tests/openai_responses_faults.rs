@@ -681,3 +681,24 @@ fn a_summarizer_that_fails_leaves_items_valid() {
     check(&host, &items);
     assert!(outcome.compacted && !outcome.failures.is_empty());
 }
+
+#[test]
+fn what_continues_a_conversation_on_the_server_is_sent_as_it_is() {
+    let before = [user("hi"), call("1"), user("stop")];
+    let mut host = host(r#","window":1000"#, &before);
+    plan(&mut host, &before, PlanRequest::default());
+    let shown = host.engine.render(u32::MAX, 0, 0);
+    // The call is where the provider has it.
+    let only = format!("[{}]", output("served", &long("r", 2_000)));
+    host.engine.ingest(0, &only, &[]).unwrap();
+    let request = PlanRequest { server_history: true, ..PlanRequest::default() };
+    let outcome = host.plan(request);
+    assert!(!outcome.compacted);
+    assert_eq!(host.engine.render_json(), only);
+    let render = host.engine.render(shown.epoch, shown.unit, shown.items_before);
+    assert_eq!((render.keep, render.items.len()), (0, 1));
+    // And the next request without it is a whole one again.
+    host.engine.ingest(0, &format!("[{}]", before.join(",")), &[]).unwrap();
+    plan(&mut host, &before, PlanRequest::default());
+    assert_eq!(host.view().len(), 4);
+}

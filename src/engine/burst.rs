@@ -85,7 +85,12 @@ impl Engine {
                 self.calibration.sample(&model, usage.input_tokens, raw);
             }
         }
-        if self.server_history || request.server_history {
+        let untouched = self.server_history || request.server_history;
+        if std::mem::replace(&mut self.untouched, untouched) != untouched {
+            self.epoch = self.epoch.wrapping_add(1);
+            self.touched = 0;
+        }
+        if untouched {
             return Ok(self.idle(Reason::ServerSideHistory));
         }
         let mut shrink = None;
