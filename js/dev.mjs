@@ -1,4 +1,4 @@
-// Every developer command: node js/dev.mjs build|check|test|demo|bench|format.
+// Every developer command: node js/dev.mjs build|check|test|demo|bench|fuzz|format.
 // Each first brings the machine to where it can run, skipping what is there
 // already, and prints a line with its time for each step; the first failure ends it.
 import { spawnSync } from 'node:child_process';
@@ -173,6 +173,18 @@ const commands = {
   async build() {
     await setUp();
     await build();
+  },
+
+  /** Mutated inputs for every parser, a minute each unless `TIDEMARK_FUZZ_SECONDS` says otherwise. */
+  async fuzz() {
+    await setUp();
+    await step('fuzz', async () => {
+      const env = { TIDEMARK_FUZZ_SECONDS: '60', ...process.env };
+      await run('cargo', ['test', '--locked', '--test', 'fuzz', '--', '--nocapture'], {
+        env,
+        show: true,
+      });
+    });
   },
 
   /** The checks that need no test run; the wasm is built only if there is none. */

@@ -243,11 +243,13 @@ impl Engine {
             .items()
             .zip(known)
             .enumerate()
-            .take_while(|(at, (new, old))| new.raw() == &*old.raw && old.pinned == pinned(*at))
+            .take_while(|(at, (new, old))| {
+                new.raw() == &*old.raw && old.pinned == (old.stays || pinned(*at))
+            })
             .count();
         let mut messages = read_rest(self.format, list, from, same, self.reading)?;
         for (message, at) in messages.iter_mut().zip(same..) {
-            message.pinned = pinned(at);
+            message.pinned = message.stays || pinned(at);
         }
         if messages.is_empty() && same == known.len() && !self.unverified {
             return Ok(());

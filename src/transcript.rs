@@ -157,7 +157,9 @@ pub(crate) struct Message {
     pub glued: bool,
     /// It stands and falls with the message before it.
     pub joins: bool,
-    /// The caller asked never to compact it.
+    /// It must stay in the view whatever else leaves, by the rules of its format.
+    pub stays: bool,
+    /// It is never compacted: it stays, or the caller asked for that.
     pub pinned: bool,
     /// The provider's own compaction: it stands for everything before it.
     pub compaction: bool,

@@ -153,6 +153,8 @@ pub(crate) struct Rendered {
     hold: u32,
     /// Such content.
     held: Vec<String>,
+    /// Results of the message are held, to go into another one.
+    gather: bool,
 }
 
 impl Rendered {
@@ -162,6 +164,14 @@ impl Rendered {
             Some(Item::Run { to, .. }) if *to == index => *to += 1,
             _ => self.items.push(Item::Run { from: index, to: index + 1 }),
         }
+    }
+
+    fn append(&mut self, other: Rendered) {
+        self.items.extend(other.items);
+        self.repairs.extend(other.repairs);
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.media = self.media.saturating_add(other.media);
     }
 
     fn repair(&mut self, kind: &'static str, index: u32, id: Option<&str>, detail: &'static str) {
@@ -294,9 +304,13 @@ impl View<'_> {
         let mut with: Vec<u32> = links.map(|link| link.message).collect();
         with.sort_unstable();
         with.dedup();
-        let mut next = self.missing_of_turn(run, end, renamed, out);
+        if self.format.result_part("", "", "").is_some() {
+            return self.results_together(run, &with, end, renamed, out);
+        }
+        let mut next = run.end;
+        self.missing(run, renamed, out);
         let show = |index: u32, out: &mut Rendered| {
-            if self.format.results_first() && with.last().is_some_and(|last| index <= *last) {
+            if self.format.strict_turns() && with.last().is_some_and(|last| index <= *last) {
                 out.hold = self.message_at(index).end_of_results(with.last() == Some(&index));
             }
             self.message(index, renamed, out);
@@ -330,47 +344,61 @@ impl View<'_> {
         out.items.push(Item::Insert { json });
     }
 
-    /// As `missing`, where a format wants all results of a turn in one message. Returns the index
-    /// of the first message that is not shown yet.
-    fn missing_of_turn(
+    /// As `results_of_turn`, where a format wants all results of a turn in one message: the first
+    /// that has some takes in those of the others, and what stands in for missing ones.
+    fn results_together(
         &self,
         run: Range<u32>,
+        with: &[u32],
         end: u32,
         renamed: &[Renamed],
         out: &mut Rendered,
     ) -> u32 {
-        if self.format.result_part("", "", "").is_none() {
-            self.missing(run.clone(), renamed, out);
-            return run.end;
+        // What is left of the other messages follows behind the one with the results.
+        let mut rest = Rendered::default();
+        for index in with.iter().skip(1) {
+            rest.gather = true;
+            self.message(*index, renamed, &mut rest);
+            rest.gather = false;
         }
-        let (first, mut parts) = (out.items.len(), Vec::new());
+        let mut parts = std::mem::take(&mut rest.held);
+        let first = out.items.len();
         self.missing(run.clone(), renamed, out);
         for item in out.items.drain(first..) {
             if let Item::Insert { json } = item {
                 parts.push(json);
             }
         }
-        if parts.is_empty() {
-            return run.end;
-        }
         let list = self.format.content();
-        if run.end >= end || self.message_at(run.end).role != Role::Tool {
+        if let Some(index) = with.first() {
+            let raw = &*self.message_at(*index).raw;
+            let have = Json::parse(raw)
+                .ok()
+                .and_then(|json| json.root().get(list).map(|list| list.items().count() as u32))
+                .unwrap_or_default();
+            let edits = parts.into_iter().zip(have..).map(|(json, at)| {
+                let path = vec![Step::Key(list), Step::Index(at)];
+                Edit { path, json }
+            });
+            let edits = edits.collect();
+            if *index != run.end {
+                let id = self.message_at(*index).results().next().map(|(_, result)| &*result.id);
+                out.repair("misplaced_result", *index, id, "moved behind its call");
+            }
+            self.edited_message(*index, renamed, edits, out);
+        } else if !parts.is_empty() {
             let json = ["{\"role\":\"user\",\"", list, "\":[", &parts.join(","), "]}"].concat();
             out.items.push(Item::Insert { json });
-            return run.end;
         }
-        let raw = &*self.message_at(run.end).raw;
-        let have = Json::parse(raw)
-            .ok()
-            .and_then(|json| json.root().get(list).map(|list| list.items().count() as u32))
-            .unwrap_or_default();
-        let edits = parts.into_iter().zip(have..).map(|(json, at)| {
-            let path = vec![Step::Key(list), Step::Index(at)];
-            Edit { path, json }
-        });
-        let edits = edits.collect();
-        self.edited_message(run.end, renamed, edits, out);
-        run.end + 1
+        out.append(rest);
+        let mut next = run.end;
+        while next < end && self.message_at(next).role == Role::Tool {
+            if !with.contains(&next) {
+                self.message(next, renamed, out);
+            }
+            next += 1;
+        }
+        next
     }
 
     /// Stands in for the results that calls of these messages never got.
@@ -477,6 +505,14 @@ impl View<'_> {
                     out.repair("empty_text", index, None, "left out");
                     true
                 }
+                PartKind::Opaque if self.is_parted(index, at) => {
+                    let kind = match part.name.is_empty() {
+                        true => "unanswered_call",
+                        false => "orphan_result",
+                    };
+                    out.repair(kind, index, Some(&part.id), "left out: its other half is missing");
+                    true
+                }
                 PartKind::Reasoning if at >= trailing => {
                     out.repair("trailing_reasoning", index, None, "left out: nothing followed it");
                     true
@@ -499,15 +535,25 @@ impl View<'_> {
                 tokens = tokens.saturating_sub(part.tokens);
                 bytes = bytes.saturating_sub(part.end - part.start);
                 left = true;
-                whole |= part.block == 0;
+                // A result whose member stands twice has a part that no call is left for.
+                let again = part.kind == PartKind::Result
+                    && message.results().any(|(_, result)| result.link.is_some());
+                whole |= part.block == 0 && !again;
                 if part.block > 0 {
                     leaving.push(part.path[..usize::from(part.block)].to_vec());
                 }
                 continue;
             }
-            let waits = part.kind != PartKind::Result
-                && matches!(part.path.get(1), Some(Step::Index(at)) if *at < out.hold);
-            if waits {
+            // Media inside of a result are held with it.
+            let inside = holds.last().is_some_and(|path| part.path.starts_with(path));
+            let waits = match out.gather {
+                true => inside || part.kind == PartKind::Result,
+                false => {
+                    part.kind != PartKind::Result
+                        && matches!(part.path.get(1), Some(Step::Index(at)) if *at < out.hold)
+                }
+            };
+            if waits && !inside {
                 holds.push(part.path[..2].to_vec());
                 leaving.push(part.path[..2].to_vec());
                 left = true;
@@ -551,12 +597,20 @@ impl View<'_> {
             out.repair("orphan_result", index, Some(id), "left out: no call waits for it");
         }
         if !holds.is_empty() {
-            out.repair("misplaced_content", index, None, "moved behind the results of its turn");
+            let (kind, detail) = match out.gather {
+                true => ("misplaced_result", "moved beside the other results of its turn"),
+                false => ("misplaced_content", "moved behind the results of its turn"),
+            };
+            out.repair(kind, index, None, detail);
         }
         for path in &holds {
             let (mut own, others): (Vec<Edit>, _) =
                 edits.into_iter().partition(|edit| edit.path.starts_with(path));
             edits = others;
+            let inside = |other: &&Vec<Step>| other.len() > 2 && other.starts_with(path);
+            for path in leaving.iter().rev().filter(inside) {
+                own.push(Edit { path: path.clone(), json: String::new() });
+            }
             out.held.push(spliced(&message.raw, path, &mut own));
         }
         // What is left without content is no message.
@@ -589,6 +643,35 @@ impl View<'_> {
     fn decision(&self, index: u32, part: u32) -> Option<&Decision> {
         let body = index.checked_sub(self.transcript.lead)?;
         self.decisions.parts.get(Place { body, part })
+    }
+
+    /// Whether the call of a provider's own tool has no result in its turn, or a result no call.
+    fn is_parted(&self, index: u32, at: u32) -> bool {
+        let transcript = self.transcript;
+        let part = &self.message_at(index).parts[at as usize];
+        if part.id.is_empty() || !self.format.strict_turns() {
+            return false;
+        }
+        let unit = &transcript.units[transcript.unit_of(index)];
+        let is_call = part.name.is_empty();
+        let other = |message: &Message| {
+            let mut parts = message.parts.iter();
+            parts.any(|other| {
+                other.kind == part.kind && other.id == part.id && other.name.is_empty() != is_call
+            })
+        };
+        let goes_on = |message: &&Message| matches!(message.role, Role::Assistant | Role::Tool);
+        let messages = transcript.unit_messages(unit);
+        let (before, after) = messages.split_at((index - unit.start) as usize);
+        let found = match is_call {
+            true => after.iter().take_while(goes_on).any(other),
+            false => {
+                other(self.message_at(index)) || before.iter().rev().take_while(goes_on).any(other)
+            }
+        };
+        // The result of a newest call may still come.
+        let newest = || transcript.messages[index as usize..].iter().all(|next| goes_on(&next));
+        !(found || (is_call && newest()))
     }
 
     /// First part of the reasoning that nothing follows: no provider that signs it takes it back.
@@ -761,7 +844,7 @@ impl View<'_> {
         let behind = self.transcript.units[..end].iter().rposition(|unit| {
             unit.end <= lead || self.transcript.unit_messages(unit).iter().any(|m| m.compaction)
         });
-        Some(behind.map_or(0, |at| at + 1))
+        Some(behind.map_or(0, |at| at + 1)).filter(|at| *at >= from)
     }
 
     /// The whole view, leading system messages first.

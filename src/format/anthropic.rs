@@ -92,7 +92,7 @@ impl Format for Anthropic {
         true
     }
 
-    fn results_first(&self) -> bool {
+    fn strict_turns(&self) -> bool {
         true
     }
 }
@@ -112,7 +112,7 @@ fn content(draft: &mut Draft<'_>, role: Role, value: Value<'_>) -> Result<(), Fa
             for (item, index) in value.items().zip(0u32..) {
                 block(draft, role, item, index, thinks).map_err(|fault| fault.at(index))?;
             }
-            bind(draft, value);
+            bind(draft);
         }
         _ => return Err(Fault::new("a string or an array of content blocks")),
     }
@@ -121,18 +121,17 @@ fn content(draft: &mut Draft<'_>, role: Role, value: Value<'_>) -> Result<(), Fa
 
 /// Ties a message to its neighbours: reasoning to what it led to, a call that the provider runs to
 /// a result that came in a later turn.
-fn bind(draft: &mut Draft<'_>, content: Value<'_>) {
-    let ids = |end: &'static str, id: &'static str| {
-        content
-            .items()
-            .filter(move |item| kind(*item).ends_with(end))
-            .filter_map(move |item| item.get(id)?.string())
+fn bind(draft: &mut Draft<'_>) {
+    let own = |named: bool| {
+        let parts = draft.parts.iter().filter(move |part| part.name.is_empty() != named);
+        parts.filter(|part| part.kind == PartKind::Opaque && !part.id.is_empty())
     };
-    let (calls, results) = (|| ids("_tool_use", "id"), || ids("_tool_result", "tool_use_id"));
-    draft.joins = results().any(|result| calls().all(|call| call != result));
-    draft.glued = calls().any(|call| results().all(|result| result != call))
-        || !draft.parts.is_empty()
-            && draft.parts.iter().all(|part| part.kind == PartKind::Reasoning);
+    let is_alone = |part: &Part, named: bool| own(named).all(|other| other.id != part.id);
+    let calls = own(false).any(|call| is_alone(call, true));
+    let results = own(true).any(|result| is_alone(result, false));
+    let reasons = draft.parts.iter().all(|part| part.kind == PartKind::Reasoning);
+    draft.glued = calls || (reasons && !draft.parts.is_empty());
+    draft.joins = results;
 }
 
 fn block(
@@ -191,8 +190,17 @@ fn block(
         }
         // Tools that the provider runs, with their results; citable search results; uploads;
         // compactions; what is newer than this reader.
-        _ => {
-            draft.opaque(&here, item);
+        kind => {
+            let end = match kind {
+                _ if kind.ends_with("_tool_use") => "id",
+                _ if kind.ends_with("_tool_result") => "tool_use_id",
+                _ => "",
+            };
+            let id = item.get(end).and_then(|id| id.string()).unwrap_or_default();
+            let part = draft.opaque(&here, item);
+            part.id = (&*id).into();
+            // A result has a name: so the two are told apart.
+            part.name = if end == "tool_use_id" { "result" } else { "" }.into();
         }
     }
     Ok(())

@@ -26,7 +26,7 @@ pub(crate) struct Draft<'j> {
     /// The message stands and falls with the one before it.
     pub joins: bool,
     /// It must stay in the view whatever else leaves.
-    pub pinned: bool,
+    pub stays: bool,
     /// The provider's own compaction of everything before it.
     pub compaction: bool,
 }
@@ -43,7 +43,7 @@ impl<'j> Draft<'j> {
             has_content: false,
             glued: false,
             joins: false,
-            pinned: false,
+            stays: false,
             compaction: false,
         }
     }
@@ -203,7 +203,8 @@ impl<'j> Draft<'j> {
             empty: !self.has_content && !matches!(role, Role::Tool | Role::Other),
             glued: self.glued,
             joins: self.joins,
-            pinned: self.pinned,
+            stays: self.stays,
+            pinned: self.stays,
             compaction: self.compaction,
             thought: None,
             spine: 0,

@@ -92,8 +92,9 @@ pub(crate) trait Format {
         false
     }
 
-    /// Whether results stand before all else in the user's turn that brings them.
-    fn results_first(&self) -> bool {
+    /// Whether results stand before all else in the user's turn that brings them, and the provider's
+    /// own calls, parts that are opaque but have an id, have results in the assistant's turn.
+    fn strict_turns(&self) -> bool {
         false
     }
 

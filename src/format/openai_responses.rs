@@ -68,20 +68,20 @@ impl Format for OpenaiResponses {
                 // Without content it stands for nothing, and providers refuse it.
                 part.signed = true;
                 part.flaw = (sealed == 0).then_some(Flaw::EmptyText);
-                draft.pinned = sealed > 0;
+                draft.stays = sealed > 0;
                 draft.compaction = sealed > 0;
                 return Ok(Role::Other);
             }
             // It holds from its place on, and two of them must not become neighbours.
             "configuration_update" => {
                 draft.counted(PartKind::Opaque, value);
-                draft.pinned = true;
+                draft.stays = true;
                 draft.glued = true;
                 return Ok(Role::Other);
             }
             "additional_tools" => {
                 draft.counted(PartKind::Opaque, value);
-                draft.pinned = true;
+                draft.stays = true;
                 return Ok(Role::System);
             }
             _ => {

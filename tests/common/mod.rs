@@ -5,11 +5,14 @@ pub mod ai_sdk;
 pub mod anthropic;
 pub mod anthropic_random;
 pub mod build;
+pub mod gemini;
+pub mod gemini_random;
 pub mod host;
 pub mod openai_chat;
 pub mod openai_responses;
 pub mod openai_responses_random;
 pub mod random;
+pub mod turns;
 pub mod walk;
 
 use std::path::Path;
