@@ -654,7 +654,7 @@ fn large_input_is_cut_to_an_object_and_older_shapes_are_read() {
             let args = old.as_object_mut().and_then(|call| call.remove("args"));
             old["input"] = args.expect("it has some");
         }
-        let all = [user("start"), assistant(&[old.clone()]), tool(&[answer.clone()])];
+        let all = [user("start"), assistant(&[old.clone()]), tool(std::slice::from_ref(&answer))];
         let mut host = host(2_000, "");
         let outcome = host.turn(&all);
         assert!(outcome.fits);

@@ -181,6 +181,9 @@ fn read_part(
             call.signed = bond(part) >= Bond::Signature;
         }
         "tool-result" if role == Role::Tool => result(draft, part, index)?,
+        "tool-result" if is_picture(part) => {
+            draft.media(PartKind::Opaque, &here, part);
+        }
         "tool-approval-request" => {
             // The response comes in the name of the tool.
             draft.glued = true;
@@ -194,6 +197,14 @@ fn read_part(
         }
     }
     Ok(0)
+}
+
+/// Whether the provider's own tool made a picture, which stands in its result as base64.
+fn is_picture(part: Value<'_>) -> bool {
+    let made = part.get("output").and_then(|output| output.get("value")?.get("result"));
+    made.is_some_and(|made| {
+        made.kind() == Kind::String && made.span().len() > 1_000 && !made.raw().contains(' ')
+    })
 }
 
 /// A result: what may be replaced is its text, or its whole output where that is more than text.
@@ -507,6 +518,11 @@ mod tests {
         assert_eq!(user(file), (PartKind::File, 1000));
         let file = r#"{"type":"file","mediaType":"text/csv","data":{"type":"data","data":{"$bytes":90000}}}"#;
         assert_eq!(user(file), (PartKind::File, 30_000));
+        let made = format!(
+            r#"{{"type":"tool-result","toolCallId":"1","toolName":"draw","output":{{"type":"json","value":{{"result":"{data}"}}}}}}"#
+        );
+        let drawn = read(&format!(r#"{{"role":"assistant","content":[{made}]}}"#));
+        assert_eq!((drawn.parts[0].kind, drawn.parts[0].tokens), (PartKind::Opaque, 1000));
         let file = r#"{"type":"file","mediaType":"text/plain","data":{"type":"text","text":"ab"}}"#;
         assert_eq!(user(file).0, PartKind::Text);
     }

@@ -268,3 +268,12 @@ test('binary data is in the view as the very same object, however deep it stands
   assert.notEqual(elided[0], long);
   assert.equal(elided[0].content[1].image, bytes[0]);
 });
+
+test('the middleware names the option that a compactor of another format lacks', async () => {
+  const { transformParams } = middleware(new Compactor({ window: 2_000, format: 'openai-chat' }));
+  const prompt = Array.from({ length: 40 }, (_, at) => ({
+    role: at % 2 ? 'assistant' : 'user',
+    content: [{ type: 'text', text: output(at, 500) }],
+  }));
+  await assert.rejects(transformParams({ params: { prompt } }), { path: 'options.format' });
+});
