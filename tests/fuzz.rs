@@ -378,10 +378,10 @@ fn options_requests_replies_and_recall_arguments() {
         if let Ok(reply) = Reply::from_json(json) {
             let _ = filled.resolve(0, reply);
         }
-        if let Ok(args) = RecallArgs::from_json(json) {
-            if let Ok(RecallStep::Fetch { .. }) = filled.recall(&args) {
-                let _ = filled.recall_fetched(&args, Some(json));
-            }
+        if let Ok(args) = RecallArgs::from_json(json)
+            && let Ok(RecallStep::Fetch { .. }) = filled.recall(&args)
+        {
+            let _ = filled.recall_fetched(&args, Some(json));
         }
         let _ = filled.set_tools(json);
         let _ = filled.set_system(json);
