@@ -521,7 +521,6 @@ impl Transcript {
             })
         };
         let turn = self.pairing == Pairing::Turn;
-        let same = |call: &Part| *call.id == *id && !(turn && id.is_empty());
         let other = |slot: &Option<Link>| match self.pairing {
             Pairing::Each => false,
             Pairing::Loose => is(slot, &|call| call.id.is_empty()),
@@ -529,12 +528,13 @@ impl Transcript {
                 is(slot, &|call| (call.id.is_empty() || id.is_empty()) && *call.name == *name)
             }
         };
-        let mut at = waiting.iter().position(|slot| is(slot, &same));
-        if at.is_none() {
-            at =
-                if turn { waiting.iter().position(other) } else { waiting.iter().rposition(other) };
-        }
-        let at = at?;
+        let same = |slot: &Option<Link>| is(slot, &|call| *call.id == *id);
+        let named = turn && id.is_empty();
+        let same = if named { None } else { waiting.iter().position(same) };
+        let at = same.or_else(|| match turn {
+            true => waiting.iter().position(other),
+            false => waiting.iter().rposition(other),
+        })?;
         self.open[self.next_open + at].take()
     }
 

@@ -378,10 +378,10 @@ fn options_requests_replies_and_recall_arguments() {
         if let Ok(reply) = Reply::from_json(json) {
             let _ = filled.resolve(0, reply);
         }
-        if let Ok(args) = RecallArgs::from_json(json) {
-            if let Ok(RecallStep::Fetch { .. }) = filled.recall(&args) {
-                let _ = filled.recall_fetched(&args, Some(json));
-            }
+        if let Ok(args) = RecallArgs::from_json(json)
+            && let Ok(RecallStep::Fetch { .. }) = filled.recall(&args)
+        {
+            let _ = filled.recall_fetched(&args, Some(json));
         }
         let _ = filled.set_tools(json);
         let _ = filled.set_system(json);
@@ -470,3 +470,96 @@ fn one_string_of_50_mb_is_read_and_cut_in_every_format() {
         assert!(held < json.len() * 5, "{format:?}: {held} bytes");
     }
 }
+
+/// Many of everything in one message: what follows from each must not grow with the square.
+#[test]
+fn messages_with_very_many_parts_are_no_hang() {
+    let many = |part: &dyn Fn(usize) -> String| -> String {
+        (0..WIDE).map(part).collect::<Vec<_>>().join(",")
+    };
+    let blank = |_: usize| r#"{"type":"text","text":""}"#.to_owned();
+    let text = |at: usize| format!(r#"{{"type":"text","text":"t{at}"}}"#);
+    let list = |role: &str, member: &str, parts: &str| {
+        format!(r#"{{"role":"{role}","{member}":[{parts}]}}"#)
+    };
+    let ask = r#"{"role":"user","content":"a"}"#;
+    let inputs: Vec<(&str, String)> = vec![
+        ("openai-chat", list("user", "content", &many(&blank))),
+        ("anthropic", list("user", "content", &many(&blank))),
+        ("ai-sdk", list("user", "content", &many(&blank))),
+        ("openai-chat", list("user", "content", &many(&text))),
+        ("gemini", list("user", "parts", &many(&|_| r#"{"text":""}"#.to_owned()))),
+        // Calls without ids, answered from the last to the first.
+        (
+            "gemini",
+            format!(
+                "{},{}",
+                list(
+                    "model",
+                    "parts",
+                    &many(&|at| format!(r#"{{"functionCall":{{"name":"f{at}"}}}}"#))
+                ),
+                list(
+                    "user",
+                    "parts",
+                    &many(&|at| {
+                        let at = WIDE - at;
+                        format!(r#"{{"functionResponse":{{"name":"f{at}","response":{{}}}}}}"#)
+                    })
+                ),
+            ),
+        ),
+        // Calls of one id, without results.
+        (
+            "anthropic",
+            format!(
+                "{ask},{},{ask}",
+                list(
+                    "assistant",
+                    "content",
+                    &many(&|_| {
+                        r#"{"type":"tool_use","id":"x","name":"f","input":{}}"#.to_owned()
+                    })
+                )
+            ),
+        ),
+        (
+            "openai-chat",
+            format!(
+                "{ask},{},{ask}",
+                list(
+                    "assistant",
+                    "tool_calls",
+                    &many(&|_| {
+                        r#"{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}"#
+                            .to_owned()
+                    })
+                )
+            ),
+        ),
+        (
+            "openai-responses",
+            many(&|at| {
+                format!(
+                    r#"{{"type":"function_call","call_id":"x{}","name":"f","arguments":"{{}}"}}"#,
+                    at % 7
+                )
+            }),
+        ),
+        ("openai-chat", many(&|_| ask.to_owned())),
+        (
+            "gemini",
+            many(&|_| r#"{"role":"model","parts":[{"functionCall":{"name":"f"}}]}"#.to_owned()),
+        ),
+    ];
+    for (at, (format, messages)) in inputs.iter().enumerate() {
+        let began = Instant::now();
+        read_messages(format, 1_000, &format!("[{messages}]"));
+        let took = began.elapsed();
+        println!("wide {at} {format}: {took:?}");
+        assert!(took < Duration::from_secs(60), "input {at} of {format} took {took:?}");
+    }
+}
+
+/// Parts of such a message.
+const WIDE: usize = 4_000;
