@@ -1,4 +1,4 @@
-// Every developer command: node js/dev.mjs build|check|test|demo|bench|format.
+// Every developer command: node js/dev.mjs build|check|test|demo|bench|format|fit|report.
 // Each first brings the machine to where it can run, skipping what is there
 // already, and prints a line with its time for each step; the first failure ends it.
 import { spawnSync } from 'node:child_process';
@@ -50,22 +50,22 @@ async function setUp() {
     if (status !== 0) throw new Error('js/setup.sh says why');
     return `tools in ${tools}`;
   });
-  await step('npm ci', installPackages);
+  await step('npm ci', () => installPackages());
   await step('crates', async () => {
     await run('cargo', ['fetch', '--locked', '--target', 'wasm32-unknown-unknown']);
   });
 }
 
-/** Installs js/node_modules, unless it was made from the same lock file. */
-async function installPackages() {
+/** Installs a folder's node_modules, unless they were made from the same lock file. */
+async function installPackages(folder = js) {
   const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
   for (const file of ['package.json', 'package-lock.json']) {
-    hash.update(readFileSync(join(js, file)));
+    hash.update(readFileSync(join(folder, file)));
   }
   const wanted = hash.digest('hex');
-  const stamp = join(js, 'node_modules', '.lock-hash');
+  const stamp = join(folder, 'node_modules', '.lock-hash');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return 'unchanged';
-  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: js });
+  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder });
   writeFileSync(stamp, wanted);
 }
 
@@ -214,6 +214,30 @@ const commands = {
     await setUp();
     await build();
     for (const file of await filesIn('bench', /\.mjs$/)) hand(file);
+  },
+
+  /** Counts the corpus with real tokenizers and fits src/count/families.rs to the counts. */
+  async fit() {
+    const folder = join(root, 'bench/count');
+    await step('npm ci (tokenizers)', () => installPackages(folder));
+    await step('tokens', async () => {
+      await run(process.execPath, [join(folder, 'tokens.mjs')]);
+    });
+    await step('fit', async () => {
+      const files = ['target/count/tokens.tsv', 'tests/corpus', 'src/count/families.rs'];
+      const manifest = join(folder, 'Cargo.toml');
+      const args = ['run', '--release', '--quiet', '--manifest-path', manifest, '--', ...files];
+      const env = { ...process.env, CARGO_TARGET_DIR: join(root, 'target/count') };
+      await run('cargo', args, { cwd: root, env, show: true });
+    });
+  },
+
+  /** What the counter estimates against real tokenizers and other estimators, and how fast. */
+  async report() {
+    await setUp();
+    const folder = join(root, 'bench/count');
+    await step('npm ci (tokenizers)', () => installPackages(folder));
+    hand(join(folder, 'report.mjs'));
   },
 
   async format() {
