@@ -7,6 +7,8 @@
 //! reported usage does the rest.
 
 mod families;
+#[allow(dead_code, reason = "formats will price what they find")]
+pub(crate) mod media;
 mod scan;
 
 use std::sync::OnceLock;
@@ -79,12 +81,7 @@ impl Family {
     /// The family that counts for a model: `gpt-5`, `us.anthropic.claude-sonnet-4-5-v1:0`,
     /// `google/gemini-2.5-pro`. None for ids that say nothing.
     pub(crate) fn of_model(id: &str) -> Option<Family> {
-        let id = id.to_ascii_lowercase();
-        let begins = |prefix: &str| {
-            id.match_indices(prefix)
-                .any(|(at, _)| at == 0 || !id.as_bytes()[at - 1].is_ascii_alphanumeric())
-        };
-        MODELS.iter().find(|(prefix, _)| begins(prefix)).map(|(_, family)| *family)
+        by_model(&MODELS, id)
     }
 
     /// Estimated tokens of a text.
@@ -114,6 +111,17 @@ impl Family {
         let cell = COSTS.get(family)?;
         Some(cell.get_or_init(|| families::costs(family)))
     }
+}
+
+/// What a table has for a model id: its first row whose prefix begins the id, or begins what
+/// follows a vendor's name in it.
+fn by_model<T: Copy>(rows: &[(&str, T)], id: &str) -> Option<T> {
+    let id = id.to_ascii_lowercase();
+    let begins = |prefix: &str| {
+        id.match_indices(prefix)
+            .any(|(at, _)| at == 0 || !id.as_bytes()[at - 1].is_ascii_alphanumeric())
+    };
+    rows.iter().find(|(prefix, _)| begins(prefix)).map(|(_, value)| *value)
 }
 
 /// Weights are in 1,024ths of a token; whatever is not empty is one at least.

@@ -60,11 +60,14 @@ pub(super) const MARKS: usize = SPACED_MARK + 1;
 pub(super) const DIGIT: usize = MARKS + 2;
 /// Digits after a word.
 pub(super) const JOINED_DIGIT: usize = DIGIT + 4;
-/// Letters of a word after a space, its first one of either case.
+/// Small letters of a word after a space.
 pub(super) const WORD: usize = JOINED_DIGIT + 3;
 /// Letters of a word after anything else.
 pub(super) const JOINED: usize = WORD + 14;
-pub(super) const CAPITAL: usize = JOINED + 14;
+/// Letters of a capitalized word after a space, the first small one in the second place.
+pub(super) const TITLE: usize = JOINED + 14;
+pub(super) const JOINED_TITLE: usize = TITLE + 10;
+pub(super) const CAPITAL: usize = JOINED_TITLE + 10;
 pub(super) const JOINED_CAPITAL: usize = CAPITAL + 6;
 /// Letters from a rise of case on, as in `camelCase`.
 pub(super) const RISE: usize = JOINED_CAPITAL + 6;
@@ -79,7 +82,10 @@ pub(super) const ID_DIGIT: usize = ID_UPPER + 5;
 pub(super) const ACCENTED: usize = ID_DIGIT + 4;
 /// Two states for each script: the first character of a run, and the others.
 pub(super) const WIDE: usize = ACCENTED + 8;
-pub(super) const STATES: usize = WIDE + 2 * SCRIPTS;
+/// No states, but weighed like them: Han and hangul characters that the fitted texts do not have.
+pub(super) const UNSEEN_HAN: usize = WIDE + 2 * SCRIPTS;
+pub(super) const UNSEEN_HANGUL: usize = UNSEEN_HAN + 1;
+pub(super) const STATES: usize = UNSEEN_HANGUL + 1;
 
 /// The state after an ASCII character.
 pub(super) fn step(state: usize, class: Class) -> usize {
@@ -112,13 +118,16 @@ pub(super) fn step(state: usize, class: Class) -> usize {
             0..MARK => WORD,
             MARK..DIGIT => JOINED,
             DIGIT..WORD | ID_UPPER..ACCENTED => ID_LOWER,
-            WORD..CAPITAL => next(WORD, 14).or(next(JOINED, 14)).unwrap_or(JOINED),
-            CAPITAL => WORD + 1,
-            JOINED_CAPITAL => JOINED + 1,
+            CAPITAL => TITLE + 1,
+            JOINED_CAPITAL => JOINED_TITLE + 1,
             CAPITAL..RISE => RISE + 1,
             MIXED_UPPER..MIXED_LOWER => MIXED_LOWER,
             _ if latin => ACCENTED,
-            _ => next(RISE, 10)
+            _ => next(WORD, 14)
+                .or(next(JOINED, 14))
+                .or(next(TITLE, 10))
+                .or(next(JOINED_TITLE, 10))
+                .or(next(RISE, 10))
                 .or(next(MIXED_LOWER, 3))
                 .or(next(ID_LOWER, 5))
                 .or(next(ACCENTED, 8))
@@ -128,7 +137,8 @@ pub(super) fn step(state: usize, class: Class) -> usize {
             0..MARK => CAPITAL,
             DIGIT..WORD | ID_LOWER..ID_UPPER | ID_DIGIT..ACCENTED => ID_UPPER,
             // A word of two letters or less is no word.
-            WORD..CAPITAL if (state - WORD) % 14 >= 2 => RISE,
+            WORD..TITLE if (state - WORD) % 14 >= 2 => RISE,
+            TITLE..CAPITAL if (state - TITLE) % 10 >= 2 => RISE,
             WORD..CAPITAL | MIXED_LOWER..ID_LOWER => MIXED_UPPER,
             RISE..MIXED_UPPER if state < RISE + 3 => MIXED_UPPER,
             RISE..MIXED_UPPER | ACCENTED..WIDE => RISE,
@@ -159,6 +169,8 @@ pub(super) fn step_wide(state: usize, script: usize) -> usize {
 pub(super) const SCRIPTS: usize = 40;
 /// The first of them are letters of Latin words.
 const LATIN_SCRIPTS: usize = 3;
+const HANGUL: usize = 21;
+const HAN: usize = 28;
 /// A state's script is found by clearing its lowest bit.
 const _: () = assert!(WIDE.is_multiple_of(2));
 
@@ -186,14 +198,14 @@ pub(super) const fn script(scalar: u32) -> usize {
         0x10A0..0x1100 => 18, // Georgian
         0x1200..0x1400 => 19, // Ethiopic
         0x1780..0x1800 => 20, // Khmer
-        0x1100..0x1200 | 0xAC00..0xD7B0 => 21, // Hangul
+        0x1100..0x1200 | 0xAC00..0xD7B0 => HANGUL, // Hangul
         0x300..0x370 => 22,  // combining marks
         0x2010..0x2100 => 23, // punctuation, currencies
         0x2100..0x2500 | 0x25A0..0x2600 | 0x2900..0x2E80 => 24, // arrows, mathematics, shapes
         0x2500..0x25A0 => 25, // box drawing
         0x3000..0x3040 => 26, // CJK punctuation
         0x3040..0x3100 => 27, // kana
-        0x3400..0xA000 => 28, // Han
+        0x3400..0xA000 => HAN, // Han
         0xFF00..0xFFF0 => 29, // full-width forms
         0x2000..0x2010 | 0xFE00..0xFE10 => 30, // joiners, variation selectors
         0x1F1E6..0x1F200 => 31, // flags
@@ -205,6 +217,15 @@ pub(super) const fn script(scalar: u32) -> usize {
         0x2800..0x2900 => 37, // braille
         0x10000.. => 38,     // the other planes
         _ => 39,
+    }
+}
+
+/// What a character of that script costs in addition when the fitted texts do not have it.
+pub(super) const fn unseen(script: usize) -> Option<usize> {
+    match script {
+        HAN => Some(UNSEEN_HAN),
+        HANGUL => Some(UNSEEN_HANGUL),
+        _ => None,
     }
 }
 
@@ -254,6 +275,14 @@ pub(super) const fn wide(scalar: u32) -> usize {
     (scalar.wrapping_mul(0x9E37_79B1) >> (32 - WIDE_BITS)) as usize
 }
 
+/// Bits of the place of a character among those that the fitted texts have.
+pub(super) const SEEN_BITS: u32 = 13;
+
+/// That place.
+pub(super) const fn seen(scalar: u32) -> usize {
+    (scalar.wrapping_mul(0x85EB_CA6B) >> (32 - SEEN_BITS)) as usize
+}
+
 /// Index of two neighbours beyond ASCII.
 pub(super) const fn wide_pair(before: u32, scalar: u32) -> usize {
     wide(before.wrapping_mul(31).wrapping_add(scalar))
@@ -272,6 +301,9 @@ pub(super) struct Costs {
     pairs: [u16; 1 << PAIR_BITS],
     wides: [u16; 1 << WIDE_BITS],
     wide_pairs: [u16; 1 << WIDE_BITS],
+    /// Weights of unseen Han and hangul.
+    unseen: [u16; 2],
+    seen: &'static [u8; 1 << (SEEN_BITS - 3)],
 }
 
 impl Costs {
@@ -279,6 +311,7 @@ impl Costs {
         states: impl Fn(usize) -> u16,
         pairs: impl Fn(usize) -> u16,
         wides: impl Fn(usize) -> u16,
+        seen: &'static [u8; 1 << (SEEN_BITS - 3)],
     ) -> Costs {
         let mut costs = Costs {
             bytes: [0; 128],
@@ -287,12 +320,14 @@ impl Costs {
             pairs: [0; 1 << PAIR_BITS],
             wides: [0; 1 << WIDE_BITS],
             wide_pairs: [0; 1 << WIDE_BITS],
+            unseen: [states(UNSEEN_HAN), states(UNSEEN_HANGUL)],
+            seen,
         };
         for (byte, entry) in (0..).zip(&mut costs.bytes) {
             let symbol = symbol(byte);
             *entry = (Class::of(byte) as usize | symbol << 8 | pair_start(symbol) << 16) as u32;
         }
-        for state in 0..STATES {
+        for state in 0..UNSEEN_HAN {
             for class in Class::ALL {
                 let next = step(state, class);
                 let weight = u32::from(states(next));
@@ -322,7 +357,14 @@ impl Costs {
                     if byte >= 0x80 { decode(bytes, at) } else { unescape(bytes, at) };
                 at += length;
                 if scalar >= 0x80 {
-                    let state = step_wide(row >> 3, script(scalar));
+                    let script = script(scalar);
+                    let state = step_wide(row >> 3, script);
+                    if let Some(unseen) = unseen(script) {
+                        let place = seen(scalar);
+                        if self.seen[place >> 3] >> (place & 7) & 1 == 0 {
+                            total += u64::from(self.unseen[unseen - UNSEEN_HAN]);
+                        }
+                    }
                     row = state << 3;
                     total += u64::from(self.scripts[state - WIDE]);
                     total += u64::from(self.wides[wide(scalar)]);

@@ -15,13 +15,13 @@
 #[path = "../../../src/count/scan.rs"]
 mod scan;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::{env, fs};
 
 use scan::{
-    Class, LINE, PAIR_BITS, STATES, WIDE, WIDE_BITS, WIDE_SYMBOL, pair, pair_start, script, step,
-    step_wide, symbol, wide, wide_pair,
+    Class, LINE, PAIR_BITS, SEEN_BITS, STATES, WIDE, WIDE_BITS, WIDE_SYMBOL, pair, pair_start,
+    script, seen, step, step_wide, symbol, unseen, wide, wide_pair,
 };
 
 const FAMILIES: [&str; 5] = ["o200k", "cl100k", "claude", "llama3", "gemini"];
@@ -58,7 +58,7 @@ impl Text {
 }
 
 /// The features of each character, as `Costs::sum` adds up their weights.
-fn features(text: &str) -> Vec<(usize, Vec<usize>)> {
+fn features(text: &str, known: impl Fn(usize) -> bool) -> Vec<(usize, Vec<usize>)> {
     let mut state = LINE;
     let mut start = pair_start(symbol(b'\n'));
     let mut before = 0;
@@ -71,6 +71,9 @@ fn features(text: &str) -> Vec<(usize, Vec<usize>)> {
             symbol(scalar as u8)
         } else {
             state = step_wide(state, script(scalar));
+            if !known(seen(scalar)) {
+                found.extend(unseen(script(scalar)));
+            }
             found.push(WIDES + wide(scalar));
             if start == pair_start(WIDE_SYMBOL) {
                 found.push(WIDES + (1 << WIDE_BITS) + wide_pair(before, scalar));
@@ -86,7 +89,26 @@ fn features(text: &str) -> Vec<(usize, Vec<usize>)> {
     out
 }
 
-fn load(tokens: &str, corpus: &str) -> Vec<Text> {
+/// Where a text's Han and hangul characters have their places.
+fn places(text: &str) -> BTreeSet<usize> {
+    let counted = |character: &char| unseen(script(*character as u32)).is_some();
+    text.chars().filter(counted).map(|character| seen(character as u32)).collect()
+}
+
+/// In how many of the fitted texts each place is, but for texts drawn by chance.
+fn known(corpus: &str) -> Vec<u32> {
+    let mut known = vec![0; 1 << SEEN_BITS];
+    for file in fs::read_dir(format!("{corpus}/train")).expect("the texts").flatten() {
+        if !file.file_name().to_string_lossy().starts_with("rare.") {
+            for place in places(&fs::read_to_string(file.path()).expect("a text")) {
+                known[place] += 1;
+            }
+        }
+    }
+    known
+}
+
+fn load(tokens: &str, corpus: &str, known: &[u32]) -> Vec<Text> {
     let mut texts: BTreeMap<String, Text> = BTreeMap::new();
     for line in fs::read_to_string(tokens).expect("the file of tokens").lines() {
         let mut fields = line.split('\t');
@@ -96,11 +118,17 @@ fn load(tokens: &str, corpus: &str) -> Vec<Text> {
         let text = texts.entry(name.to_owned()).or_insert_with(|| {
             let content = fs::read_to_string(format!("{corpus}/{name}")).expect("a text");
             let (split, file) = name.split_once('/').expect("a folder");
+            // A fitted text must not be what makes its own characters known.
+            let own = if split == "train" && !file.starts_with("rare.") {
+                places(&content)
+            } else {
+                BTreeSet::new()
+            };
             Text {
                 name: name.to_owned(),
                 class: file.split('.').next().unwrap().to_owned(),
                 train: split == "train",
-                scanned: features(&content),
+                scanned: features(&content, |place| known[place] > u32::from(own.contains(&place))),
                 bytes: content.len(),
                 begun: vec![Vec::new(); FAMILIES.len()],
             }
@@ -177,12 +205,7 @@ fn from_index(text: &Text, piece: &[(usize, Vec<usize>)]) -> usize {
 }
 
 /// Coordinate descent under the constraint that `admit` puts on each weight.
-fn descend(
-    system: &System,
-    weights: &mut [f64],
-    passes: usize,
-    admit: impl Fn(usize, f64) -> f64,
-) {
+fn descend(system: &System, weights: &mut [f64], passes: usize, admit: impl Fn(usize, f64) -> f64) {
     let mut rest: Vec<f64> = system.wanted.iter().map(|wanted| -wanted).collect();
     for (column, weight) in system.columns.iter().zip(&*weights) {
         for (row, amount) in column {
@@ -286,7 +309,8 @@ fn fit(texts: &[&Text], family: usize) -> Fitted {
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [tokens, corpus, out] = &arguments[..] else { panic!("usage: TOKENS CORPUS OUT") };
-    let texts = load(tokens, corpus);
+    let known = known(corpus);
+    let texts = load(tokens, corpus, &known);
     let train: Vec<&Text> = texts.iter().filter(|text| text.train).collect();
     let mut fitted = Vec::new();
     for (family, name) in FAMILIES.iter().enumerate() {
@@ -294,7 +318,7 @@ fn main() {
         report(&texts, family, name, &result);
         fitted.push(result);
     }
-    fs::write(out, source(&fitted)).expect("to write the table");
+    fs::write(out, source(&fitted, &known)).expect("to write the table");
 }
 
 /// Prints the error of each class of the texts that were not fitted.
@@ -313,17 +337,27 @@ fn report(texts: &[Text], family: usize, name: &str, fitted: &Fitted) {
     let mean = errors.iter().map(|error| error.0).sum::<f64>() / errors.len() as f64;
     let size = errors.iter().map(|error| error.0.abs()).sum::<f64>() / errors.len() as f64;
     let percent = |error: f64| format!("{:+.1}", error * 100.0);
-    println!("{name}: mean {}%, size {}%, worst {:?} {:?}", percent(mean), percent(size), errors[0], errors.last());
+    println!(
+        "{name}: mean {}%, size {}%, worst {:?} {:?}",
+        percent(mean),
+        percent(size),
+        errors[0],
+        errors.last()
+    );
     let all: Vec<String> = classes
         .iter()
         .map(|(class, (estimated, real))| format!("{class} {}", percent(estimated / real - 1.0)))
         .collect();
     println!("  {}", all.join(", "));
-    let bad: Vec<String> = errors.iter().filter(|error| error.0.abs() > 0.08).map(|error| format!("{} {}", error.1, percent(error.0))).collect();
+    let bad: Vec<String> = errors
+        .iter()
+        .filter(|error| error.0.abs() > 0.08)
+        .map(|error| format!("{} {}", error.1, percent(error.0)))
+        .collect();
     println!("  {}", bad.join(", "));
 }
 
-fn source(fitted: &[Fitted]) -> String {
+fn source(fitted: &[Fitted], known: &[u32]) -> String {
     let mut out = String::from(
         "//! Written by `npm --prefix js run fit`; do not edit.\n//!\n\
          //! Weights in 1,024ths of a token, by family: o200k, cl100k, claude, llama3, gemini.\n\n\
@@ -338,16 +372,37 @@ fn source(fitted: &[Fitted]) -> String {
          \x20       |state| WEIGHTS[state][family],\n\
          \x20       |pair| level(&PAIR_LEVELS, &PAIRS[family], pair),\n\
          \x20       |wide| level(&WIDE_LEVELS, &WIDES[family], wide),\n\
+         \x20       &SEEN,\n\
          \x20   ))\n}\n\n\
          /// By state of the scan.\n#[rustfmt::skip]\nstatic WEIGHTS: [[u16; COUNT]; STATES] = [\n",
     );
     for state in 0..STATES {
-        let row: Vec<String> = fitted.iter().map(|family| family.states[state].to_string()).collect();
+        let row: Vec<String> =
+            fitted.iter().map(|family| family.states[state].to_string()).collect();
         writeln!(out, "    [{}], // {}", row.join(", "), describe(state)).unwrap();
     }
     out.push_str("];\n");
     table(&mut out, "PAIR", "pairs of ASCII characters", fitted.iter().map(|family| &family.pairs));
-    table(&mut out, "WIDE", "characters beyond ASCII, then pairs of them", fitted.iter().map(|family| &family.wides));
+    table(
+        &mut out,
+        "WIDE",
+        "characters beyond ASCII, then pairs of them",
+        fitted.iter().map(|family| &family.wides),
+    );
+    let byte = |places: &[u32]| {
+        let bits = (0..).zip(places).map(|(bit, texts)| u8::from(*texts > 0) << bit);
+        bits.sum::<u8>().to_string()
+    };
+    let bytes: Vec<String> = known.chunks(8).map(byte).collect();
+    let rows: Vec<String> = bytes.chunks(32).map(|row| format!("    {},", row.join(","))).collect();
+    writeln!(out, "\n/// Han and hangul characters of the fitted texts: bits by hash.").unwrap();
+    writeln!(
+        out,
+        "#[rustfmt::skip]\nstatic SEEN: [u8; {}] = [\n{}\n];",
+        bytes.len(),
+        rows.join("\n")
+    )
+    .unwrap();
     out
 }
 
@@ -365,7 +420,11 @@ fn table<'a>(
         writeln!(out, "    [{}],", row.join(", ")).unwrap();
     }
     let size = families.clone().next().unwrap().1.len() / 2;
-    writeln!(out, "];\n\n/// Which of them each has, by hash: two to a byte, the lower half first.").unwrap();
+    writeln!(
+        out,
+        "];\n\n/// Which of them each has, by hash: two to a byte, the lower half first."
+    )
+    .unwrap();
     writeln!(out, "#[rustfmt::skip]\nstatic {name}S: [[u8; {size}]; COUNT] = [").unwrap();
     for (_, places) in families {
         out.push_str("    [\n");
@@ -393,6 +452,8 @@ fn describe(state: usize) -> String {
         (scan::JOINED_DIGIT, "digit after a word"),
         (scan::WORD, "letter"),
         (scan::JOINED, "letter, joined"),
+        (scan::TITLE, "letter of a capitalized word"),
+        (scan::JOINED_TITLE, "letter of a capitalized word, joined"),
         (scan::CAPITAL, "capital"),
         (scan::JOINED_CAPITAL, "capital, joined"),
         (scan::RISE, "letter after a rise of case"),
@@ -403,6 +464,8 @@ fn describe(state: usize) -> String {
         (scan::ID_DIGIT, "digit of an id"),
         (scan::ACCENTED, "letter after a diacritic"),
         (WIDE, "script"),
+        (scan::UNSEEN_HAN, "unseen Han"),
+        (scan::UNSEEN_HANGUL, "unseen hangul"),
     ];
     let (first, name) = runs.iter().rev().find(|(first, _)| *first <= state).unwrap();
     if *first == WIDE {
