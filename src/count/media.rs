@@ -242,24 +242,22 @@ impl ImagePrice {
             return base;
         }
         let Some((width, height)) = size else { return flat };
-        let (mut width, mut height) = (f64::from(width), f64::from(height));
-        let mut shrink = |factor: f64| {
+        let (width, height) = (f64::from(width), f64::from(height));
+        let shrunk = |width: f64, height: f64, factor: f64| {
             let factor = factor.min(1.0);
-            (width, height) = (width * factor, height * factor);
-            (width, height)
+            (width * factor, height * factor)
         };
         match self {
             ImagePrice::Flat => flat,
             ImagePrice::Tiles { base, tile } => {
-                let (width, height) = shrink(1.0);
-                let (width, height) = shrink(2_048.0 / width.max(height));
-                let (width, height) = shrink(768.0 / width.min(height));
+                let (width, height) = shrunk(width, height, 2_048.0 / width.max(height));
+                let (width, height) = shrunk(width, height, 768.0 / width.min(height));
                 base + tile * (pieces(width, 512.0) * pieces(height, 512.0))
             }
             ImagePrice::Patches { hundredths } => {
-                let (width, height) =
-                    if low { shrink(512.0 / width.max(height)) } else { shrink(1.0) };
-                let mut patches = pieces(width, 32.0) * pieces(height, 32.0);
+                let longest = if low { 512.0 } else { f64::MAX };
+                let (width, height) = shrunk(width, height, longest / width.max(height));
+                let mut patches = pieces(width, 32.0).saturating_mul(pieces(height, 32.0));
                 if patches > 1_536 {
                     let factor = (1_536.0 * 1_024.0 / (width * height)).sqrt();
                     let (wide, high) = (width * factor / 32.0, height * factor / 32.0);
@@ -269,13 +267,13 @@ impl ImagePrice {
                 (patches.min(1_536) * hundredths).div_ceil(100)
             }
             ImagePrice::Area => {
-                let (width, height) = shrink(1_568.0 / width.max(height));
+                let (width, height) = shrunk(width, height, 1_568.0 / width.max(height));
                 (width * height / 750.0).ceil().min(1_600.0) as u32
             }
             ImagePrice::Squares if width <= 384.0 && height <= 384.0 => 258,
             ImagePrice::Squares => {
                 let side = (width.min(height) / 1.5).floor().clamp(256.0, 768.0);
-                258 * pieces(width, side).saturating_mul(pieces(height, side)).min(1 << 20)
+                pieces(width, side).saturating_mul(pieces(height, side)).saturating_mul(258)
             }
         }
     }
@@ -297,5 +295,127 @@ impl Family {
     pub(crate) fn audio_tokens(self, milliseconds: u32) -> u32 {
         let by_second: u64 = if self == Family::Gemini { 32 } else { 10 };
         u32::try_from((u64::from(milliseconds) * by_second).div_ceil(1_000)).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Images of 37 by 21 pixels, as Pillow writes them; their ends are left out.
+    const IMAGES: [(&str, &str); 6] = [
+        ("PNG", "iVBORw0KGgoAAAANSUhEUgAAACUAAAAVCAIAAABOhrD5AAAAJklE"),
+        ("GIF", "R0lGODdhJQAVAIEAAMgeHgAAAAAAAAAAACwAAAAAJQAVAEAI"),
+        ("WebP", "UklGRkIAAABXRUJQVlA4IDYAAAAwAwCdASolABUAP3G202G0ryqm"),
+        ("WebP without loss", "UklGRh4AAABXRUJQVlA4TBEAAAAvJAAFAAdQjyLXo/+BiOh/AAA="),
+        ("WebP with Exif", "UklGRqQBAABXRUJQVlA4WAoAAAAIAAAAJAAAFAAAVlA4IDYAAAAwAwCd"),
+        (
+            "progressive JPEG with Exif",
+            "/9j/4AAQSkZJRgABAQAAAQABAAD/4QAwRXhpZgAATU0AKgAAAAgAAQEOAAIAAAANAAAAGgAAAAB4eHh4\
+             eHh4eHh4eHgAAP/bAEMAUDc8RjwyUEZBRlpVUF94yIJ4bm549a+5kcj/////////////////////////\
+             ///////////////////////////bAEMBVVpaeGl464KC6///////////////////////////////////\
+             ///////////////////////////////////////CABEIABUAJQMBIg==",
+        ),
+    ];
+
+    fn bytes(base64: &str) -> Vec<u8> {
+        let payload = Payload::Base64(base64.as_bytes());
+        (0..payload.length()).map(|at| payload.get(at).unwrap()).collect()
+    }
+
+    #[test]
+    fn sizes_are_read_from_bytes_base64_and_data_urls() {
+        for (name, base64) in IMAGES {
+            let url = format!("data:image/x;base64,{base64}");
+            for payload in [Payload::of_text(base64), Payload::of_text(&url)] {
+                assert_eq!(payload.unwrap().image_size(), Some((37, 21)), "{name}");
+            }
+            let bytes = bytes(base64);
+            assert_eq!(Payload::Bytes(&bytes).image_size(), Some((37, 21)), "{name}");
+            for end in 0..bytes.len() {
+                // Cut anywhere it is read whole, or not at all.
+                let size = Payload::Bytes(&bytes[..end]).image_size();
+                assert!(size.is_none_or(|size| size == (37, 21)), "{name} cut at {end}: {size:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_image_has_no_size() {
+        assert!(Payload::of_text("https://example.com/a.png").is_none());
+        assert!(Payload::of_text("data:image/svg+xml,<svg/>").is_none());
+        assert!(Payload::of_text("data:image/png").is_none());
+        for text in [
+            "",
+            "data:;base64,",
+            "data:;base64,iVBORw0K",
+            "data:;base64,!!!!",
+            "/9j//////////////////w==",
+        ] {
+            assert_eq!(Payload::of_text(text).and_then(Payload::image_size), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn pages_of_a_pdf_are_counted_or_read_from_its_head() {
+        let plain = b"%PDF-1.3\n3 0 obj <</Type /Page\n>>\n4 0 obj <</Type/Page/Parent 5 0 R>>\n\
+            5 0 obj <</Count 2 /Kids [ 3 0 R 4 0 R ] /Type /Pages>>\n";
+        assert_eq!(Payload::Bytes(plain).pdf_pages(), Some(2));
+        let linear = b"%PDF-1.5\n5 0 obj\n<</Linearized 1/L 99/O 7/E 9/N 12/T 3/H [ 4 1]>>\nendobj";
+        assert_eq!(Payload::Bytes(linear).pdf_pages(), Some(12));
+        assert_eq!(Payload::Bytes(b"%PDF-1.5\npacked").pdf_pages(), None);
+        assert_eq!(Payload::Bytes(b"/Type/Page").pdf_pages(), None);
+    }
+
+    #[test]
+    fn a_wav_lasts_as_long_as_its_data() {
+        // 1,200 samples at 800 a second.
+        let head = "UklGRtQEAABXQVZFZm10IBAAAAABAAEAIAMAACADAAABAAgAZGF0YbAEAACA";
+        let mut wav = bytes(head);
+        wav.resize(44 + 1_200, 0x80);
+        assert_eq!(Payload::Bytes(&wav).audio_milliseconds(), Some(1_500));
+        wav[40..44].fill(0xFF); // a stream
+        assert_eq!(Payload::Bytes(&wav).audio_milliseconds(), Some(1_500));
+        wav[28..32].fill(0);
+        assert_eq!(Payload::Bytes(&wav).audio_milliseconds(), None);
+    }
+
+    #[test]
+    fn images_cost_what_the_vendors_say() {
+        let price = |model: &str, width, height| {
+            ImagePrice::of(model, Family::O200k).tokens(Some((width, height)), false, IMAGE)
+        };
+        // https://platform.openai.com/docs/guides/images-vision#calculating-costs
+        assert_eq!(price("gpt-4o", 1_024, 1_024), 765);
+        assert_eq!(price("gpt-4o", 2_048, 4_096), 1_105);
+        assert_eq!(price("gpt-4o", 512, 512), 255);
+        assert_eq!(price("openai/gpt-4o-mini", 1_024, 1_024), 2_833 + 4 * 5_667);
+        assert_eq!(price("gpt-4.1-mini", 1_024, 1_024), 1_659); // 1,024 patches of 1.62
+        assert_eq!(price("o4-mini", 1_800, 2_400), 2_498); // scaled to 33 by 44 patches of 1.72
+        let low = ImagePrice::of("gpt-4o", Family::O200k);
+        assert_eq!(low.tokens(Some((4_096, 4_096)), true, IMAGE), 85);
+        assert_eq!(low.tokens(None, true, IMAGE), 85);
+        // https://docs.claude.com/en/docs/build-with-claude/vision
+        assert_eq!(price("claude-sonnet-4-5", 200, 200), 54);
+        assert_eq!(price("claude-sonnet-4-5", 1_000, 1_000), 1_334);
+        assert_eq!(price("claude-sonnet-4-5", 8_000, 8_000), 1_600);
+        // https://ai.google.dev/gemini-api/docs/image-understanding
+        assert_eq!(price("gemini-2.5-pro", 384, 384), 258);
+        assert_eq!(price("gemini-2.5-pro", 960, 540), 6 * 258);
+        // Others have a flat price, and so has what cannot be read.
+        assert_eq!(ImagePrice::of("mistral", Family::Llama3).tokens(Some((9, 9)), false, 700), 700);
+        assert_eq!(ImagePrice::of("x", Family::Claude).tokens(None, false, 700), 700);
+        for model in ["gpt-4o", "gpt-5-mini", "claude", "gemini"] {
+            for (width, height) in [(1, 1), (1, u32::MAX), (u32::MAX, u32::MAX), (40, 60_000)] {
+                assert!(price(model, width, height) > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn audio_and_pages_cost_what_the_vendors_say() {
+        assert_eq!(Family::Gemini.audio_tokens(1_500), 48);
+        assert_eq!(Family::O200k.audio_tokens(1_500), 15);
+        assert_eq!(Family::Gemini.page_tokens(), 258);
     }
 }

@@ -5,9 +5,9 @@
 //! marks stand side by side, and by script. [`scan`] adds up a weight for each; [`families`] has
 //! the weights, fitted for each family of tokenizers to the counts of real ones. Calibration by
 //! reported usage does the rest.
+#![allow(dead_code, reason = "the engine counts with the default family until options choose one")]
 
 mod families;
-#[allow(dead_code, reason = "formats will price what they find")]
 pub(crate) mod media;
 mod scan;
 
