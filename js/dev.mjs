@@ -1,4 +1,4 @@
-// Every developer command: node js/dev.mjs build|check|test|demo|bench|fuzz|format.
+// Every developer command: node js/dev.mjs build|check|test|demo|bench|fuzz|fit|report|format.
 // Each first brings the machine to where it can run, skipping what is there
 // already, and prints a line with its time for each step; the first failure ends it.
 import { spawnSync } from 'node:child_process';
@@ -57,7 +57,7 @@ async function setUp() {
   });
 }
 
-/** Installs the packages of a folder, unless that was done with the same lock file. */
+/** Installs a folder's node_modules, unless they were made from the same lock file. */
 async function installPackages(folder) {
   const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
   for (const file of ['package.json', 'package-lock.json']) {
@@ -228,6 +228,30 @@ const commands = {
     await setUp();
     await build();
     for (const file of await filesIn('bench', /\.mjs$/)) hand(file);
+  },
+
+  /** Counts the corpus with real tokenizers and fits src/count/families.rs to the counts. */
+  async fit() {
+    const folder = join(root, 'bench/count');
+    await step('npm ci (tokenizers)', () => installPackages(folder));
+    await step('tokens', async () => {
+      await run(process.execPath, [join(folder, 'tokens.mjs')]);
+    });
+    await step('fit', async () => {
+      const files = ['target/count/tokens.tsv', 'tests/corpus', 'src/count/families.rs'];
+      const manifest = join(folder, 'Cargo.toml');
+      const args = ['run', '--profile', 'fit', '--bin', 'fit', '--quiet', '--manifest-path', manifest, '--', ...files];
+      const env = { ...process.env, CARGO_TARGET_DIR: join(root, 'target/count') };
+      await run('cargo', args, { cwd: root, env, show: true });
+    });
+  },
+
+  /** What the counter estimates against real tokenizers and other estimators, and how fast. */
+  async report() {
+    await setUp();
+    const folder = join(root, 'bench/count');
+    await step('npm ci (tokenizers)', () => installPackages(folder));
+    hand(join(folder, 'report.mjs'));
   },
 
   async format() {
