@@ -240,7 +240,18 @@ const commands = {
     await step('fit', async () => {
       const files = ['target/count/tokens.tsv', 'tests/corpus', 'src/count/families.rs'];
       const manifest = join(folder, 'Cargo.toml');
-      const args = ['run', '--profile', 'fit', '--bin', 'fit', '--quiet', '--manifest-path', manifest, '--', ...files];
+      const args = [
+        'run',
+        '--profile',
+        'fit',
+        '--bin',
+        'fit',
+        '--quiet',
+        '--manifest-path',
+        manifest,
+        '--',
+        ...files,
+      ];
       const env = { ...process.env, CARGO_TARGET_DIR: join(root, 'target/count') };
       await run('cargo', args, { cwd: root, env, show: true });
     });

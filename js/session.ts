@@ -25,7 +25,13 @@ import type {
 import { classifyError as classify, Engine } from './wasm/tidemark.js';
 
 /** Options of a session. */
-export interface SessionOptions<M = ChatMessage> extends EngineOptions {
+export interface SessionOptions<M = ChatMessage> extends Omit<EngineOptions, 'tokenizer'> {
+  /**
+   * How text is counted: like a family of tokenizers, or by a function that gives the tokens of a
+   * text, called once for each new part; where it throws, the part is estimated.
+   * @default told from `model`, else 'o200k'
+   */
+  tokenizer?: EngineOptions['tokenizer'] | ((text: string) => number);
   /**
    * Marks messages that must never be compacted, by message and index. Asked whenever a message
    * is read: once, but for the newest, which is read again each time.
@@ -108,7 +114,7 @@ export class Session<M extends object = ChatMessage> {
    */
   constructor(options: SessionOptions<M> = {}, checkpoint?: string) {
     requireObject(options, 'options', '{ window: 128000 }');
-    const { pin, ...engine } = options;
+    const { pin, tokenizer, ...engine } = options;
     if (pin !== undefined && typeof pin !== 'function') {
       throw new TidemarkError('invalid_option', 'options.pin: expected a function', 'options.pin');
     }
@@ -118,9 +124,12 @@ export class Session<M extends object = ChatMessage> {
     }
     start();
     this.#pin = pin;
-    const json = write(engine, 'invalid_option', 'options', replaceOdd);
+    const exact = typeof tokenizer === 'function' ? tokenizer : undefined;
+    const named = exact ? engine : { ...engine, tokenizer };
+    const json = write(named, 'invalid_option', 'options', replaceOdd);
     try {
       this.#engine = guard(() => new Engine(json, checkpoint));
+      if (exact) this.#engine.setTokenizer(exact);
     } catch (error) {
       throw alsoKnown(error, 'pin');
     }
@@ -537,12 +546,21 @@ function isBytes(value: object): value is ArrayBufferLike | ArrayBufferView {
   return typeof SharedArrayBuffer !== 'undefined' && value instanceof SharedArrayBuffer;
 }
 
-/** Binary data never crosses into the engine: its size is enough. */
+/** The first bytes, which tell the size of an image, as base64. */
+function head(bytes: ArrayBufferLike | ArrayBufferView): string {
+  const { buffer, offset } = ArrayBuffer.isView(bytes)
+    ? { buffer: bytes.buffer, offset: bytes.byteOffset }
+    : { buffer: bytes, offset: 0 };
+  const first = new Uint8Array(buffer, offset, Math.min(bytes.byteLength, 1024));
+  return btoa(String.fromCharCode(...first));
+}
+
+/** Binary data never crosses into the engine: its size and its head are enough. */
 function replaceBytes(this: Record<string, unknown>, key: string, value: unknown): unknown {
   // A toJSON may have made something else of it already.
   const original = this[key];
   const bytes = typeof original === 'object' && original !== null && isBytes(original);
-  return bytes ? { $bytes: original.byteLength } : value;
+  return bytes ? { $bytes: original.byteLength, head: head(original) } : value;
 }
 
 /** A copy of the message along the path, with one value replaced, or left out. */

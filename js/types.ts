@@ -10,6 +10,9 @@ export interface ChatMessage {
 /** Wire formats: how a provider or an SDK writes a conversation. */
 export type FormatName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini' | 'ai-sdk';
 
+/** Families of tokenizers. */
+export type TokenizerName = 'o200k' | 'cl100k' | 'claude' | 'llama3' | 'gemini' | 'bytes';
+
 /** Names of the stages of a burst. */
 export type StageName =
   | 'dedupe'
@@ -85,8 +88,17 @@ export interface EngineOptions {
    * with `.`. @default from the secret
    */
   namespace?: string | undefined;
-  /** Tokens of an image or file of unknown size. @default 1600 */
+  /**
+   * Family of tokenizers that text is counted like; `bytes` counts a token for each byte.
+   * @default told from `model`, else 'o200k'
+   */
+  tokenizer?: TokenizerName | undefined;
+  /** Tokens of an image of unknown size. @default 1600 */
   imageTokens?: number | undefined;
+  /** Tokens of a file of unknown size. @default 2250 */
+  fileTokens?: number | undefined;
+  /** Tokens of audio of unknown length. @default 1920 */
+  audioTokens?: number | undefined;
   /** Most bytes of a request's messages, as JSON. @default no limit */
   maxBytes?: number | undefined;
   /** Most images and files of a request; the oldest become markers. @default no limit */
@@ -267,6 +279,8 @@ export interface Repair {
     | 'misplaced_content'
     /** Reasoning that nothing of the model follows, as aborted responses leave it. */
     | 'stranded_reasoning'
+    /** A response of a Gemini function that is no object. */
+    | 'bare_response'
     /** The assistant begins where only the user may. */
     | 'assistant_first'
     /** An empty `tool_calls` array, which the view leaves out. */

@@ -41,8 +41,8 @@ impl Engine {
             self.read_as(format)?;
         }
         let model = root.get("model").and_then(|model| model.string());
-        if self.options.model.is_none() {
-            self.options.model = model.map(|model| model.into_owned());
+        if let (None, Some(model)) = (&self.options.model, model) {
+            self.set_model(model.into_owned());
         }
         let raw = |value: Option<Value<'_>>| value.map_or(String::new(), |v| v.raw().to_owned());
         let system = ["system", "instructions", "systemInstruction", "system_instruction"];

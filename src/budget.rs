@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::count::media;
 use crate::error::Error;
 use crate::options::{Options, invalid, whole};
 
@@ -48,6 +49,8 @@ pub(crate) struct Sizes {
     compact_to: Mark,
     tail: Mark,
     pub image_tokens: u32,
+    pub file_tokens: u32,
+    pub audio_tokens: u32,
     pub max_bytes: Option<u32>,
     pub max_images: Option<u32>,
     summary_max: Option<u32>,
@@ -86,7 +89,12 @@ impl Sizes {
             compact_at,
             compact_to,
             tail: mark("tail", options.tail, 0.20, 2)?,
-            image_tokens: whole("options.imageTokens", options.image_tokens, 0)?.unwrap_or(1600),
+            image_tokens: whole("options.imageTokens", options.image_tokens, 0)?
+                .unwrap_or(media::IMAGE),
+            file_tokens: whole("options.fileTokens", options.file_tokens, 0)?
+                .unwrap_or(media::FILE),
+            audio_tokens: whole("options.audioTokens", options.audio_tokens, 0)?
+                .unwrap_or(media::AUDIO),
             max_bytes: whole("options.maxBytes", options.max_bytes, 1)?,
             max_images: whole("options.maxImages", options.max_images, 0)?,
             summary_max: whole("options.summary.maxTokens", summary.max_tokens, 16)?,

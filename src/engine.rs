@@ -13,7 +13,8 @@ use crate::arguments::parse;
 use crate::body::Body;
 use crate::budget::{Budget, Sizes};
 use crate::calibration::Calibration;
-use crate::count;
+use crate::count::media::ImagePrice;
+use crate::count::{self, Family};
 use crate::decision::{Decisions, Place, Ref};
 use crate::error::{Error, ErrorCode};
 use crate::format::{Format, FormatName, Reading, detect, read_messages, read_rest};
@@ -21,7 +22,7 @@ use crate::json::Value;
 use crate::options::{Options, invalid};
 use crate::recall::{self, RecallArgs, RecallStep};
 use crate::stage::{Stage, default_stages};
-use crate::transcript::{PartKind, Transcript};
+use crate::transcript::{HashKey, PartKind, Transcript};
 use crate::view::{Item, Problem, Repair, View};
 
 use burst::Burst;
@@ -29,6 +30,9 @@ pub use outcome::{
     Audit, Decided, Effect, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest, Reason,
     RecallTool, Render, Reply, Step, SummaryReport, Usage,
 };
+
+/// A tokenizer of the host's own: tokens of a text, or nothing where it fails.
+pub type Tokenizer = Box<dyn Fn(&str) -> Option<u32>>;
 
 /// One conversation.
 ///
@@ -52,7 +56,12 @@ pub struct Engine {
     /// The wire format, once it is known.
     pub(crate) format_name: Option<FormatName>,
     format: &'static dyn Format,
-    reading: Reading,
+    /// Tokenizers that the model's is alike.
+    pub(crate) family: Family,
+    image: ImagePrice,
+    /// The host's own tokenizer.
+    exact: Option<Tokenizer>,
+    pub(crate) key: HashKey,
     pub(crate) transcript: Transcript,
     pub(crate) decisions: Decisions,
     /// Raw tokens of the tool schemas.
@@ -157,8 +166,18 @@ impl Engine {
         };
         let key = (half(0), half(8));
         let format = options.format.unwrap_or_default().format();
+        let family = match (&options.tokenizer, &options.model) {
+            (Some(name), _) => Family::parse(name).ok_or_else(|| {
+                invalid("options.tokenizer", &["one of ", &Family::names()].concat())
+            })?,
+            (None, Some(model)) => Family::of_model(model).unwrap_or_default(),
+            (None, None) => Family::default(),
+        };
         let mut engine = Engine {
-            reading: Reading { key, image_tokens: sizes.image_tokens },
+            family,
+            image: ImagePrice::of(options.model.as_deref().unwrap_or_default(), family),
+            exact: None,
+            key,
             sizes,
             stages,
             format_name: options.format,
@@ -198,6 +217,33 @@ impl Engine {
         };
         engine.set_tools("")?;
         Ok(engine)
+    }
+
+    /// Counts new parts with the host's own tokenizer, once each; where that gives nothing, they are
+    /// estimated.
+    pub fn set_tokenizer(&mut self, tokenizer: Tokenizer) {
+        self.exact = Some(tokenizer);
+    }
+
+    fn reading(&self) -> Reading<'_> {
+        Reading {
+            key: self.key,
+            family: self.family,
+            exact: self.exact.as_deref(),
+            image: self.image,
+            image_tokens: self.sizes.image_tokens,
+            file_tokens: self.sizes.file_tokens,
+            audio_tokens: self.sizes.audio_tokens,
+        }
+    }
+
+    /// Takes the model that a request names, where the options name none.
+    pub(crate) fn set_model(&mut self, model: String) {
+        if self.options.tokenizer.is_none() && self.is_empty() {
+            self.family = Family::of_model(&model).unwrap_or_default();
+            self.image = ImagePrice::of(&model, self.family);
+        }
+        self.options.model = Some(model);
     }
 
     /// Messages ingested so far.
@@ -250,7 +296,7 @@ impl Engine {
                 new.raw() == &*old.raw && old.pinned == (old.stays || pinned(*at))
             })
             .count();
-        let mut messages = read_rest(self.format, list, from, same, self.reading)?;
+        let mut messages = read_rest(self.format, list, from, same, self.reading())?;
         for (message, at) in messages.iter_mut().zip(same..) {
             message.pinned = message.stays || pinned(at);
         }
@@ -297,7 +343,7 @@ impl Engine {
         let known = self.transcript.messages.iter().map(|message| &*message.raw);
         let known = ["[", &known.collect::<Vec<_>>().join(","), "]"].concat();
         let known = parse(&known, "messages", ErrorCode::InvalidJson)?;
-        let mut messages = read_messages(format, known.root(), 0, self.reading)?;
+        let mut messages = read_messages(format, known.root(), 0, self.reading())?;
         for (message, old) in messages.iter_mut().zip(&self.transcript.messages) {
             message.pinned |= old.pinned;
         }
@@ -308,7 +354,7 @@ impl Engine {
         {
             self.recall_schema = self.own_schema(own);
         }
-        self.transcript = Transcript::new(self.reading.key, format.pairing(), format.unique_ids());
+        self.transcript = Transcript::new(self.key, format.pairing(), format.unique_ids());
         if !messages.is_empty() {
             self.burst = None;
             self.transcript.replace(0, messages);
@@ -331,7 +377,7 @@ impl Engine {
             let parsed = parse(json, "tools", ErrorCode::InvalidJson)?;
             let is_own = |name: &str| own.as_deref() == Some(name);
             let mut add = |name: Option<&str>, tool: Value<'_>| {
-                tools += count::text(tool.raw()) + TOOL_FRAMING;
+                tools += self.family.text(tool.raw()) + TOOL_FRAMING;
                 offered |= name.is_some_and(is_own);
             };
             for (name, tool) in parsed.root().members() {
@@ -360,7 +406,7 @@ impl Engine {
     /// Raw tokens of the recall tool's schema.
     fn own_schema(&self, name: &str) -> u32 {
         let schema = self.format.tool(name, recall::DESCRIPTION, recall::PARAMETERS);
-        count::text(&schema) + TOOL_FRAMING
+        self.family.text(&schema) + TOOL_FRAMING
     }
 
     /// Sets the instructions that go with each request beside the messages, as JSON: a string, or
@@ -374,7 +420,7 @@ impl Engine {
             let parsed = parse(json, "system", ErrorCode::InvalidJson)?;
             let root = parsed.root();
             let text = root.string();
-            let tokens = count::text(text.as_deref().unwrap_or(root.raw()));
+            let tokens = self.family.text(text.as_deref().unwrap_or(root.raw()));
             self.system = tokens + count::MESSAGE_FRAMING;
         }
         Ok(())
@@ -509,6 +555,7 @@ impl Engine {
             transcript: &self.transcript,
             decisions: &self.decisions,
             format: self.format,
+            family: self.family,
             recall: self.recall_name(),
             alternate: self.options.alternate,
             untouched: self.untouched,
@@ -648,7 +695,7 @@ impl Engine {
         self.epoch = self.epoch.wrapping_add(1);
         self.touched = 0;
         self.head =
-            self.view().head().map_or(0, |head| count::text(&head) + count::MESSAGE_FRAMING);
+            self.view().head().map_or(0, |head| self.family.text(&head) + count::MESSAGE_FRAMING);
         self.visible = self.head;
         self.bytes = 0;
         self.media = 0;

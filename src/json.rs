@@ -19,11 +19,20 @@ pub(crate) enum Kind {
     Object,
 }
 
+/// How a string literal is spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Escapes {
+    None,
+    /// As `JSON.stringify` spells quotes, backslashes, line breaks and the like.
+    Usual,
+    /// With code units or slashes, which have other spellings.
+    Unusual,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Node {
     kind: Kind,
-    /// A string holds a backslash.
-    escaped: bool,
+    escapes: Escapes,
     start: u32,
     end: u32,
     /// Index of the first node after this one's subtree.
@@ -110,7 +119,28 @@ impl<'j> Value<'j> {
             return None;
         }
         let inner = &self.src[node.start as usize + 1..node.end as usize - 1];
-        Some(if node.escaped { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) })
+        Some(match node.escapes {
+            Escapes::None => Cow::Borrowed(inner),
+            _ => Cow::Owned(unescape(inner)),
+        })
+    }
+
+    /// The inside of a string literal as `JSON.stringify` would spell it, borrowed; none of other
+    /// values and spellings.
+    pub(crate) fn usual(&self) -> Option<&'j str> {
+        let node = self.node();
+        if node.kind != Kind::String || node.escapes == Escapes::Unusual {
+            return None;
+        }
+        Some(&self.src[node.start as usize + 1..node.end as usize - 1])
+    }
+
+    /// The inside of the longest string literal in the value.
+    pub(crate) fn longest_string(&self) -> &'j str {
+        let end = (self.node().next as usize).max(self.at + 1);
+        let strings = self.nodes[self.at..end].iter().filter(|node| node.kind == Kind::String);
+        let longest = strings.max_by_key(|node| node.end - node.start);
+        longest.map_or("", |node| &self.src[node.start as usize + 1..node.end as usize - 1])
     }
 
     pub(crate) fn number(&self) -> Option<f64> {
@@ -376,7 +406,7 @@ impl Reader<'_> {
                     let object = self.peek() == b'{';
                     let kind = if object { Kind::Object } else { Kind::Array };
                     open.push(self.nodes.len());
-                    self.push(kind, self.at, false);
+                    self.push(kind, self.at, Escapes::None);
                     self.at += 1;
                     self.space();
                     if self.peek() != if object { b'}' } else { b']' } {
@@ -409,9 +439,9 @@ impl Reader<'_> {
         }
     }
 
-    fn push(&mut self, kind: Kind, start: usize, escaped: bool) {
+    fn push(&mut self, kind: Kind, start: usize, escapes: Escapes) {
         let next = self.nodes.len() as u32 + 1;
-        self.nodes.push(Node { kind, escaped, start: start as u32, end: self.at as u32, next });
+        self.nodes.push(Node { kind, escapes, start: start as u32, end: self.at as u32, next });
     }
 
     fn close(&mut self, open: &mut Vec<usize>) {
@@ -425,7 +455,7 @@ impl Reader<'_> {
 
     fn string(&mut self) -> Result<(), Fault> {
         let start = self.at;
-        let mut escaped = false;
+        let mut escapes = Escapes::None;
         self.at += 1;
         loop {
             self.at += plain(&self.src[self.at..]);
@@ -433,13 +463,17 @@ impl Reader<'_> {
                 None => return self.fault("unterminated string"),
                 Some(b'"') => {
                     self.at += 1;
-                    self.push(Kind::String, start, escaped);
+                    self.push(Kind::String, start, escapes);
                     return Ok(());
                 }
                 Some(b'\\') => {
-                    escaped = true;
+                    if escapes == Escapes::None {
+                        escapes = Escapes::Usual;
+                    }
                     match self.src.get(self.at + 1) {
-                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                        Some(b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
+                        Some(b'/') => {
+                            escapes = Escapes::Unusual;
                             self.at += 2;
                         }
                         Some(b'u') => {
@@ -447,6 +481,7 @@ impl Reader<'_> {
                             if !digits.is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit)) {
                                 return self.fault("expected four hexadecimal digits after \\u");
                             }
+                            escapes = Escapes::Unusual;
                             self.at += 6;
                         }
                         _ => return self.fault("unknown escape in a string"),
@@ -491,7 +526,7 @@ impl Reader<'_> {
                 return self.fault("expected a digit in the exponent");
             }
         }
-        self.push(Kind::Number, start, false);
+        self.push(Kind::Number, start, Escapes::None);
         Ok(())
     }
 
@@ -501,7 +536,7 @@ impl Reader<'_> {
             return self.fault("expected a value");
         }
         self.at += word.len();
-        self.push(kind, start, false);
+        self.push(kind, start, Escapes::None);
         Ok(())
     }
 }

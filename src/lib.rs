@@ -44,7 +44,7 @@ pub use budget::Budget;
 pub use decision::{Author, Ref};
 pub use engine::{
     Audit, Decided, Effect, Engine, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest,
-    Reason, RecallTool, Render, Reply, Step, SummaryReport, Usage,
+    Reason, RecallTool, Render, Reply, Step, SummaryReport, Tokenizer, Usage,
 };
 pub use error::{Error, ErrorCode};
 pub use format::FormatName;

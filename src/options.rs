@@ -32,8 +32,15 @@ pub struct Options {
     pub secret: Option<String>,
     /// Name under which store keys are shared between sessions. Default: the secret.
     pub namespace: Option<String>,
-    /// Tokens of an image or file of unknown size. Default 1,600.
+    /// Tokenizers that the model's is alike: o200k, cl100k, claude, llama3, gemini or bytes.
+    /// Default: told from `model`, else o200k.
+    pub tokenizer: Option<String>,
+    /// Tokens of an image of unknown size. Default 1,600.
     pub image_tokens: Option<f64>,
+    /// Tokens of a file of unknown size. Default 2,250.
+    pub file_tokens: Option<f64>,
+    /// Tokens of audio of unknown length. Default 1,920.
+    pub audio_tokens: Option<f64>,
     /// Most bytes of a request's messages, as JSON. Default: no limit.
     pub max_bytes: Option<f64>,
     /// Most images and files of a request. Default: no limit.
@@ -104,7 +111,10 @@ impl Options {
             "endpoint",
             "secret",
             "namespace",
+            "tokenizer",
             "imageTokens",
+            "fileTokens",
+            "audioTokens",
             "maxBytes",
             "maxImages",
             "keepReasoning",
@@ -145,7 +155,10 @@ impl Options {
             endpoint: from.owned("endpoint")?,
             secret: from.owned("secret")?,
             namespace: from.owned("namespace")?,
+            tokenizer: from.owned("tokenizer")?,
             image_tokens: from.number("imageTokens")?,
+            file_tokens: from.number("fileTokens")?,
+            audio_tokens: from.number("audioTokens")?,
             max_bytes: from.number("maxBytes")?,
             max_images: from.number("maxImages")?,
             keep_reasoning: from.flag("keepReasoning")?.unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use serde::{Serialize, Serializer};
 
-use crate::count;
+use crate::count::{self, Family};
 use crate::decision::{Action, Decision, Decisions, Place};
 use crate::format::{Format, FormatName};
 use crate::json::{Json, Value, mended, write_string};
@@ -189,6 +189,8 @@ pub(crate) struct View<'a> {
     pub transcript: &'a Transcript,
     pub decisions: &'a Decisions,
     pub format: &'static dyn Format,
+    /// Tokenizers that what is written here is counted with.
+    pub family: Family,
     /// Name of the recall tool; none where recall is off.
     pub recall: Option<&'a str>,
     /// The message that stands for what is hidden is merged into the user's that follows.
@@ -427,7 +429,7 @@ impl View<'_> {
         let part = self.format.result_part(id, &call.name, UNANSWERED);
         let whole = || self.format.answer(call, id, UNANSWERED);
         let Some(json) = part.or_else(whole) else { return };
-        out.tokens += count::text(UNANSWERED) + count::text(id) + count::MESSAGE_FRAMING;
+        out.tokens += self.family.text(UNANSWERED) + self.family.text(id) + count::MESSAGE_FRAMING;
         out.items.push(Item::Insert { json });
         let detail = "a result that says so stands in";
         out.repair("unanswered_call", at.message, Some(&call.id), detail);
@@ -486,7 +488,7 @@ impl View<'_> {
             out.repair("empty_message", index, None, "a placeholder stands in");
             let path = vec![Step::Key(self.format.content())];
             edits.push(Edit { path, json: self.format.placeholder(message, EMPTY) });
-            tokens += count::text(EMPTY);
+            tokens += self.family.text(EMPTY);
         }
         if message.reasons() && self.is_stranded(index) {
             out.repair("stranded_reasoning", index, None, "left out: nothing follows it");
@@ -575,8 +577,9 @@ impl View<'_> {
                 || (!waits && part.kind == PartKind::Opaque && part.block == 2);
             let text = if let Some(decision) = self.decision(index, at) {
                 let text = self.replacement(message, part, decision);
-                tokens =
-                    tokens.saturating_add(count::text(&text)).saturating_sub(part.content_tokens());
+                tokens = tokens
+                    .saturating_add(self.family.text(&text))
+                    .saturating_sub(part.content_tokens());
                 bytes =
                     bytes.saturating_add(text.len() as u32) - (part.end - part.start).min(bytes);
                 text

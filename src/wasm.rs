@@ -3,7 +3,7 @@
 //! What comes in is JSON, read by the engine's own reader, whose errors name the member; what
 //! goes out are plain objects, which cost less than JSON to hand over.
 
-use js_sys::Error as JsError;
+use js_sys::{Error as JsError, Function};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
@@ -51,6 +51,15 @@ impl WasmEngine {
 
     pub fn problems(&self) -> Result<JsValue> {
         write(&self.0.problems())
+    }
+
+    /// A function of the text that gives its tokens; where it throws, they are estimated.
+    #[wasm_bindgen(js_name = setTokenizer)]
+    pub fn set_tokenizer(&mut self, count: Function) {
+        self.0.set_tokenizer(Box::new(move |text| {
+            let tokens = count.call1(&JsValue::NULL, &text.into()).ok()?.as_f64()?;
+            (tokens >= 0.0).then_some(tokens as u32)
+        }));
     }
 
     #[wasm_bindgen(js_name = setTools)]

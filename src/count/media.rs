@@ -17,6 +17,7 @@ pub(crate) const AUDIO: u32 = 1_920;
 /// The bytes of a medium.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload<'a> {
+    #[cfg(test)]
     Bytes(&'a [u8]),
     /// Standard or URL-safe, without line breaks.
     Base64(&'a [u8]),
@@ -37,6 +38,7 @@ impl<'a> Payload<'a> {
     /// How many bytes there are.
     pub(crate) fn length(self) -> usize {
         match self {
+            #[cfg(test)]
             Payload::Bytes(bytes) => bytes.len(),
             Payload::Base64(text) => {
                 let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
@@ -48,6 +50,7 @@ impl<'a> Payload<'a> {
     /// The byte at that place.
     fn get(self, at: usize) -> Option<u8> {
         match self {
+            #[cfg(test)]
             Payload::Bytes(bytes) => bytes.get(at).copied(),
             Payload::Base64(text) => {
                 let first = at / 3 * 4 + at % 3;

@@ -5,8 +5,6 @@
 //! marks stand side by side, and by script. [`scan`] adds up a weight for each; [`families`] has
 //! the weights, fitted for each family of tokenizers to the counts of real ones. Calibration by
 //! reported usage does the rest.
-#![allow(dead_code, reason = "the engine counts with the default family until options choose one")]
-
 mod families;
 pub(crate) mod media;
 mod scan;
@@ -16,11 +14,6 @@ use std::sync::OnceLock;
 /// Tokens around each message: role and delimiters. OpenAI's cookbook counts 3 and one for the
 /// role on the models since gpt-3.5-turbo-0613.
 pub(crate) const MESSAGE_FRAMING: u32 = 4;
-
-/// Estimated tokens of a text in the default family.
-pub(crate) fn text(text: &str) -> u32 {
-    Family::default().text(text)
-}
 
 /// Tokenizers whose counts are alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +69,11 @@ impl Family {
     /// The family of that name.
     pub(crate) fn parse(name: &str) -> Option<Family> {
         NAMES.iter().find(|(known, _)| *known == name).map(|(_, family)| *family)
+    }
+
+    /// All names, for errors.
+    pub(crate) fn names() -> String {
+        NAMES.map(|(name, _)| name).join(", ")
     }
 
     /// The family that counts for a model: `gpt-5`, `us.anthropic.claude-sonnet-4-5-v1:0`,

@@ -120,7 +120,7 @@ pub(super) fn step(state: usize, class: Class) -> usize {
             DIGIT..WORD | ID_UPPER..ACCENTED => ID_LOWER,
             CAPITAL => TITLE + 1,
             JOINED_CAPITAL => JOINED_TITLE + 1,
-            CAPITAL..RISE => RISE + 1,
+            _ if (CAPITAL..RISE).contains(&state) => RISE + 1,
             MIXED_UPPER..MIXED_LOWER => MIXED_LOWER,
             _ if latin => ACCENTED,
             _ => next(WORD, 14)

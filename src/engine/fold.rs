@@ -4,7 +4,6 @@
 use super::Engine;
 use super::burst::{Burst, Waiting};
 use super::outcome::{Audit, Decided, Effect, Failure, SummaryReport};
-use crate::count;
 use crate::decision::{Author, Ref, Summary};
 use crate::stage::summarize::{self, Fold, WRAPPER};
 use crate::stage::{Stage, StageName};
@@ -38,7 +37,9 @@ impl Engine {
         let entries = summary::entries(&self.transcript, fold.from, fold.to);
         let previous = self.previous(&fold).map(|summary| &*summary.text);
         let room = cap - cap / 5;
-        let text = local::summarize(previous, &entries, room as usize, &tokens_of);
+        let family = self.family;
+        let text =
+            local::summarize(previous, &entries, room as usize, &|text| family.text(text) as usize);
         let taken = self.take_summary(burst, fold, text, Author::Local, cap);
         taken.then(Vec::new)
     }
@@ -80,7 +81,7 @@ impl Engine {
                 break;
             }
             let entries = summary::entries(&self.transcript, unit.start, unit.end);
-            tokens += count::text(&summary::flat_text(&entries, 1.0));
+            tokens += self.family.text(&summary::flat_text(&entries, 1.0));
             if tokens > most && chunk.to > chunk.from {
                 break;
             }
@@ -94,7 +95,7 @@ impl Engine {
     fn chunk_tokens(&self, burst: &Burst) -> u32 {
         let window = self.summarizer_window(burst);
         let previous = self.decisions.summary.as_ref();
-        let previous = previous.map_or(0, |summary| count::text(&summary.text));
+        let previous = previous.map_or(0, |summary| self.family.text(&summary.text));
         let half = self.sizes.budget(window).usable.saturating_sub(previous) / 2;
         let rest = window.saturating_sub(self.summary_cap(burst) + previous + INSTRUCTIONS);
         half.min(rest).max(128)
@@ -112,11 +113,11 @@ impl Engine {
         let most = self.chunk_tokens(burst);
         // A unit that is too large alone is bounded harder, never cut off unread.
         let mut scale = 1.0;
-        while count::text(&text) > most && scale > 0.001 {
+        while self.family.text(&text) > most && scale > 0.001 {
             scale /= 2.0;
             text = summary::flat_text(&entries, scale);
         }
-        if count::text(&text) > most {
+        if self.family.text(&text) > most {
             text.truncate(boundary(&text, most as usize * 2));
         }
         let prompt = summary::prompt(&Request {
@@ -152,7 +153,7 @@ impl Engine {
         let text = text.trim();
         let replaced = fold.visible.saturating_add(self.head).saturating_sub(WRAPPER);
         let cap = self.summary_cap(burst);
-        let checked = summary::check(text, cap, replaced, &self.nonce);
+        let checked = summary::check(text, cap, replaced, &self.nonce, self.family);
         match checked {
             Err(refusal) if attempt == 1 && burst.calls < self.sizes.max_calls => {
                 return Some(self.ask(burst, fold, 2, Some(&refusal)));
@@ -200,9 +201,12 @@ impl Engine {
     ) -> bool {
         let entries = summary::entries(&self.transcript, fold.from, fold.to);
         let old = self.previous(&fold);
-        let room = cap.saturating_sub(count::text(&text));
+        let room = cap.saturating_sub(self.family.text(&text));
         let previous = old.map(|summary| &*summary.text);
-        let lost = audit::audit(&entries, &text, previous, room as usize, &tokens_of);
+        let family = self.family;
+        let lost = audit::audit(&entries, &text, previous, room as usize, &|text| {
+            family.text(text) as usize
+        });
         if !lost.appendix.is_empty() {
             text.push_str("\n\n");
             text.push_str(&lost.appendix);
@@ -211,7 +215,7 @@ impl Engine {
         let mut span = old.map(|summary| summary.reference.to_string()).unwrap_or_default();
         span.push_str(&summary::full_text(&entries));
         let body = fold.to - self.transcript.lead;
-        let tokens = count::text(&text);
+        let tokens = self.family.text(&text);
         let summary = Summary {
             covered: body,
             chain: self.transcript.chain_at(body).unwrap_or_default(),
@@ -249,10 +253,6 @@ impl Engine {
         burst.summary = Some(report);
         true
     }
-}
-
-fn tokens_of(text: &str) -> usize {
-    count::text(text) as usize
 }
 
 /// Upper bound of the instructions around the text in a summarizer's prompt, tokens.

@@ -6,7 +6,6 @@
 
 use super::draft::{Draft, text};
 use super::{Fault, Format};
-use crate::count;
 use crate::json::{Kind, Value, mended, write_string};
 use crate::transcript::{Flaw, Message, Pairing, Part, PartKind, Role, Shape, Step};
 
@@ -144,10 +143,12 @@ fn read_part(
                 // What follows it is bound to it by the same hand.
                 Bond::Item => draft.add(PartKind::Opaque, &here, part),
                 bond => {
+                    let sealed = options(part).filter(|_| bond != Bond::None);
+                    let tokens = sealed.map(|options| draft.tokens(options.raw()));
                     let read = draft.add(PartKind::Reasoning, &under("text"), value);
-                    if let (true, Some(options)) = (bond != Bond::None, options(part)) {
+                    if let Some(tokens) = tokens {
                         read.signed = true;
-                        read.frame(count::text(options.raw()));
+                        read.frame(tokens);
                     }
                     read
                 }
@@ -372,7 +373,7 @@ mod tests {
     use crate::format::{Reading, read_messages};
     use crate::json::Json;
 
-    const READING: Reading = Reading { key: (1, 2), image_tokens: 1000 };
+    const READING: Reading<'static> = Reading::TEST;
 
     fn read(json: &str) -> Message {
         let text = format!("[{json}]");

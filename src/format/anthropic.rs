@@ -276,7 +276,7 @@ mod tests {
     use crate::transcript::Message;
 
     fn read(json: &str) -> Result<Message, String> {
-        let reading = Reading { key: (1, 2), image_tokens: 1_500 };
+        let reading = Reading { image_tokens: 1_500, file_tokens: 1_500, ..Reading::TEST };
         let text = format!("[{json}]");
         let json = crate::json::Json::parse(&text).expect("JSON");
         let messages = read_messages(&Anthropic, json.root(), 3, reading);

@@ -46,7 +46,6 @@ fn block(block: Value<'_>) -> Option<FormatName> {
         | "tool-approval-response" => FormatName::AiSdk,
         "image" if has("image") => FormatName::AiSdk,
         "file" if has("data") => FormatName::AiSdk,
-        _ if has("cache_control") => FormatName::Anthropic,
         _ if has("providerOptions") => FormatName::AiSdk,
         _ => return None,
     })

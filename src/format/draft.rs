@@ -5,7 +5,8 @@ use std::hash::Hasher;
 
 use super::{Fault, Reading};
 use crate::count;
-use crate::json::{Kind, Value, mended};
+use crate::count::media::Payload;
+use crate::json::{Kind, Value, mended, write_string};
 use crate::transcript::{Flaw, Message, Part, PartKind, Role, Shape, Step, hasher};
 
 pub(crate) struct Draft<'j> {
@@ -14,7 +15,7 @@ pub(crate) struct Draft<'j> {
     hashes: Vec<u64>,
     /// Offset of the message in the text that is being read.
     base: usize,
-    pub reading: Reading,
+    pub reading: Reading<'j>,
     /// The role, or what the format has in its place, as the host spelled it.
     pub role_name: Cow<'j, str>,
     /// Name of the speaker.
@@ -32,7 +33,7 @@ pub(crate) struct Draft<'j> {
 }
 
 impl<'j> Draft<'j> {
-    pub(super) fn new(value: Value<'j>, reading: Reading) -> Draft<'j> {
+    pub(super) fn new(value: Value<'j>, reading: Reading<'j>) -> Draft<'j> {
         Draft {
             parts: Vec::new(),
             hashes: Vec::new(),
@@ -48,16 +49,31 @@ impl<'j> Draft<'j> {
         }
     }
 
+    /// Estimated tokens of a name or an id.
+    pub(super) fn tokens(&self, text: &str) -> u32 {
+        self.reading.family.text(text)
+    }
+
+    /// Tokens of a value: of the text that a string stands for, or of its JSON.
+    fn value_tokens(&self, value: Value<'_>) -> u32 {
+        let family = self.reading.family;
+        if let (Some(inside), None) = (value.usual(), self.reading.exact) {
+            return family.escaped(inside); // decoding would cost as much as counting
+        }
+        let text = value.string().unwrap_or(Cow::Borrowed(value.raw()));
+        let exact = self.reading.exact.and_then(|count| count(&text));
+        exact.unwrap_or_else(|| family.text(&text))
+    }
+
     /// Adds a part whose content is the decoded string at `path`, or the JSON of another value.
     pub(super) fn add(&mut self, kind: PartKind, path: &[Step], value: Value<'_>) -> &mut Part {
-        let text = value.string().unwrap_or(Cow::Borrowed(value.raw()));
         let hash = match kind {
             // The content of a result is no part of the spine, and may be large.
             PartKind::Result => 0,
-            _ => self.hash(&text),
+            _ => self.value_hash(value),
         };
-        self.has_content |= kind == PartKind::Text && !text.is_empty();
-        self.push(kind, path, value, count::text(&text), hash)
+        self.has_content |= kind == PartKind::Text && value.span().len() > 2;
+        self.push(kind, path, value, self.value_tokens(value), hash)
     }
 
     /// Adds a text among other content blocks, where providers refuse an empty one.
@@ -73,17 +89,37 @@ impl<'j> Draft<'j> {
     pub(super) fn opaque(&mut self, path: &[Step], block: Value<'_>) -> &mut Part {
         self.has_content = true;
         let hash = self.block_hash(block);
-        self.push(PartKind::Opaque, path, block, count::text(block.raw()), hash)
+        self.push(PartKind::Opaque, path, block, self.value_tokens(block), hash)
     }
 
     /// Adds an image or a file, whose payload does not count as text.
     pub(super) fn media(&mut self, kind: PartKind, path: &[Step], block: Value<'_>) -> &mut Part {
         self.has_content = true;
         let hash = self.block_hash(block);
-        let part = self.push(kind, path, block, self.reading.image_tokens, hash);
+        let part = self.push(kind, path, block, self.media_tokens(kind, block), hash);
         part.media = true;
         part.shape = Shape::TextBlock;
         part
+    }
+
+    /// What an image, a file or audio costs, by its real size where its payload tells.
+    fn media_tokens(&self, kind: PartKind, block: Value<'_>) -> u32 {
+        let reading = &self.reading;
+        let raw = block.raw();
+        let low = raw.len() < LONGEST_URL && raw.contains("\"low\"");
+        let payload = Payload::of_text(block.longest_string());
+        let size = payload.and_then(Payload::image_size);
+        if kind == PartKind::Image || size.is_some() {
+            return reading.image.tokens(size, low, reading.image_tokens);
+        }
+        if let Some(pages) = payload.and_then(Payload::pdf_pages) {
+            return reading.family.page_tokens().saturating_mul(pages);
+        }
+        if let Some(length) = payload.and_then(Payload::audio_milliseconds) {
+            return reading.family.audio_tokens(length);
+        }
+        let head = raw.get(..raw.len().min(200)).unwrap_or_default();
+        if head.contains("audio") { reading.audio_tokens } else { reading.file_tokens }
     }
 
     /// Adds a result: a string, or a list of blocks that is one value and replaced as a whole.
@@ -100,13 +136,14 @@ impl<'j> Draft<'j> {
                 Kind::Object => item.get("text").filter(|text| text.kind() == Kind::String),
                 _ => return Err(Fault::new("an object with a type").at(index)),
             };
-            match text.and_then(|text| text.string()) {
-                Some(text) => tokens = count::text(&text).saturating_add(tokens),
+            let price = match text {
+                Some(text) => self.value_tokens(text),
                 None => {
-                    tokens = self.reading.image_tokens.saturating_add(tokens);
                     media = true;
+                    self.media_tokens(PartKind::Image, item)
                 }
-            }
+            };
+            tokens = price.saturating_add(tokens);
         }
         let part = self.push(PartKind::Result, path, value, tokens, 0);
         part.media = media;
@@ -123,8 +160,9 @@ impl<'j> Draft<'j> {
         framing: u32,
     ) -> &mut Part {
         self.has_content = true;
+        let framing = self.tokens(name) + self.tokens(id) + framing;
         let part = self.add(PartKind::Call, path, arguments);
-        part.frame(count::text(name) + count::text(id) + framing);
+        part.frame(framing);
         part.name = name.into();
         part.id = id.into();
         part
@@ -141,7 +179,7 @@ impl<'j> Draft<'j> {
 
     /// The same, its JSON counted as text.
     pub(super) fn counted(&mut self, kind: PartKind, value: Value<'_>) -> &mut Part {
-        self.whole(kind, value, count::text(value.raw()))
+        self.whole(kind, value, self.value_tokens(value))
     }
 
     pub(super) fn push(
@@ -167,7 +205,7 @@ impl<'j> Draft<'j> {
             framing: 0,
             media: false,
             signed: false,
-            flaw: mended(value.raw()).map(|_| Flaw::LoneSurrogate),
+            flaw: value.usual().map_or_else(|| mended(value.raw()), |_| None).map(|_| LONE),
             alias: "".into(),
             link: None,
         });
@@ -188,18 +226,30 @@ impl<'j> Draft<'j> {
         hash.finish()
     }
 
+    /// Hash of a value, the same however its strings are spelled.
+    fn value_hash(&self, value: Value<'_>) -> u64 {
+        match (value.usual(), value.string()) {
+            (None, Some(text)) => {
+                let mut usual = String::with_capacity(text.len() + 2);
+                write_string(&mut usual, &text);
+                self.hash(&usual[1..usual.len() - 1])
+            }
+            (usual, _) => self.hash(usual.unwrap_or(value.raw())),
+        }
+    }
+
     fn hash(&self, text: &str) -> u64 {
         let mut hash = hasher(self.reading.key);
         hash.write(text.as_bytes());
         hash.finish()
     }
 
-    pub(super) fn message(self, role: Role, raw: &str) -> Message {
+    pub(super) fn message(mut self, role: Role, raw: &str) -> Message {
         let mut message = Message {
             role,
-            parts: self.parts,
+            parts: std::mem::take(&mut self.parts),
             raw: raw.into(),
-            tokens: count::MESSAGE_FRAMING + count::text(&self.name),
+            tokens: count::MESSAGE_FRAMING + self.tokens(&self.name),
             empty: !self.has_content && !matches!(role, Role::Tool | Role::Other),
             glued: self.glued,
             joins: self.joins,
@@ -218,12 +268,12 @@ impl<'j> Draft<'j> {
         };
         write(&self.role_name, 0);
         write(&self.name, 0);
-        for (part, hash) in message.parts.iter().zip(self.hashes) {
+        for (part, hash) in message.parts.iter().zip(&self.hashes) {
             message.tokens = message.tokens.saturating_add(part.tokens);
             write(&part.id, part.kind as u64);
-            write(&part.name, hash);
+            write(&part.name, *hash);
             if part.kind == PartKind::Result {
-                message.tokens = message.tokens.saturating_add(count::text(&part.id));
+                message.tokens = message.tokens.saturating_add(self.tokens(&part.id));
             }
         }
         message.spine = spine.finish();
@@ -235,3 +285,8 @@ impl<'j> Draft<'j> {
 pub(super) fn text(value: Option<Value<'_>>) -> Result<Cow<'_, str>, Fault> {
     value.and_then(|value| value.string()).ok_or_else(|| Fault::new("a string"))
 }
+
+const LONE: Flaw = Flaw::LoneSurrogate;
+
+/// A block up to this many bytes holds a URL and no payload.
+const LONGEST_URL: usize = 4096;

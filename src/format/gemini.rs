@@ -3,7 +3,6 @@
 use super::draft::{Draft, text};
 use super::openai_chat::CALL_FRAMING;
 use super::{Fault, Format};
-use crate::count;
 use crate::json::{Kind, Value, write_string};
 use crate::transcript::{Flaw, Pairing, Part, PartKind, Role, Shape, Step};
 
@@ -217,6 +216,7 @@ fn result(
     let path = [here[0], here[1], Step::Key(key), Step::Key("response")];
     let response = body.get("response").filter(|response| !response.is_null());
     draft.has_content = true;
+    let tokens = draft.tokens(&name);
     let part = match response {
         None => {
             let part = draft.push(PartKind::Result, &path, body, 0, 0);
@@ -242,7 +242,7 @@ fn result(
     };
     part.id = (&*id).into();
     part.name = (&*name).into();
-    part.frame(RESPONSE_FRAMING + count::text(&name));
+    part.frame(RESPONSE_FRAMING + tokens);
     let media = body.get("parts").map(|parts| parts.items().zip(0u32..));
     for (item, index) in media.into_iter().flatten() {
         let path = [here[0], here[1], Step::Key(key), Step::Key("parts"), Step::Index(index)];
@@ -290,7 +290,7 @@ mod tests {
     use crate::transcript::Message;
 
     fn read(json: &str) -> Result<Message, String> {
-        let reading = Reading { key: (1, 2), image_tokens: 258 };
+        let reading = Reading { image_tokens: 258, file_tokens: 258, ..Reading::TEST };
         let text = format!("[{json}]");
         let json = crate::json::Json::parse(&text).expect("JSON");
         let messages = read_messages(&Gemini, json.root(), 3, reading);

@@ -8,6 +8,8 @@ mod gemini;
 mod openai_chat;
 mod openai_responses;
 
+use crate::count::Family;
+use crate::count::media::ImagePrice;
 use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
 use crate::transcript::{HashKey, Message, Pairing, Part, Role, Shape, Step};
@@ -32,12 +34,36 @@ pub enum FormatName {
     AiSdk,
 }
 
+/// A tokenizer of the host's own: tokens of a text, or nothing where it fails.
+type Exact<'r> = &'r dyn Fn(&str) -> Option<u32>;
+
 /// What the engine must know to read a message.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'r> {
     pub key: HashKey,
-    /// Tokens of an image whose size is unknown.
+    /// Tokenizers that the model's is alike.
+    pub family: Family,
+    /// The host's own tokenizer, and nothing where it fails.
+    pub exact: Option<Exact<'r>>,
+    pub image: ImagePrice,
+    /// Tokens of images, files and audio that say nothing of their size.
     pub image_tokens: u32,
+    pub file_tokens: u32,
+    pub audio_tokens: u32,
+}
+
+#[cfg(test)]
+impl Reading<'_> {
+    /// A fixed one: any image or file of unknown size takes 1,000 tokens.
+    pub(crate) const TEST: Reading<'static> = Reading {
+        key: (1, 2),
+        family: Family::O200k,
+        exact: None,
+        image: ImagePrice::Flat,
+        image_tokens: 1000,
+        file_tokens: 1000,
+        audio_tokens: 1000,
+    };
 }
 
 /// One wire format.
@@ -157,7 +183,7 @@ pub(crate) fn read_messages(
     format: &dyn Format,
     messages: Value<'_>,
     first: usize,
-    reading: Reading,
+    reading: Reading<'_>,
 ) -> Result<Vec<Message>, Error> {
     read_rest(format, messages, first, 0, reading)
 }
@@ -168,7 +194,7 @@ pub(crate) fn read_rest(
     messages: Value<'_>,
     first: usize,
     skip: usize,
-    reading: Reading,
+    reading: Reading<'_>,
 ) -> Result<Vec<Message>, Error> {
     if messages.kind() != Kind::Array {
         return Err(wrong("messages", "an array of messages"));

@@ -6,7 +6,6 @@
 use super::draft::{Draft, text};
 use super::openai_chat::CALL_FRAMING;
 use super::{Fault, Format};
-use crate::count;
 use crate::json::{Kind, Value, write_string};
 use crate::transcript::{Flaw, Message, Pairing, Part, PartKind, Role, Shape, Step};
 
@@ -35,7 +34,7 @@ impl Format for OpenaiResponses {
                 let mut tokens = 0;
                 for texts in ["summary", "content"].into_iter().filter_map(member) {
                     for item in texts.items().filter_map(|item| item.get("text")) {
-                        tokens += item.string().map_or(0, |text| count::text(&text));
+                        tokens += item.string().map_or(0, |text| draft.tokens(&text));
                     }
                 }
                 let sealed = member("encrypted_content").map_or(0, |text| text.span().len());
@@ -365,7 +364,7 @@ mod tests {
     use crate::json::Json;
 
     fn read(items: &str) -> Result<Vec<Message>, String> {
-        let reading = Reading { key: (1, 2), image_tokens: 700 };
+        let reading = Reading { image_tokens: 700, file_tokens: 700, ..Reading::TEST };
         let json = Json::parse(items).unwrap();
         read_messages(&OpenaiResponses, json.root(), 0, reading).map_err(|error| error.to_string())
     }

@@ -1,7 +1,6 @@
 //! media: an old image or file becomes a short marker.
 
 use super::{Proposal, Situation, Stage};
-use crate::count;
 use crate::decision::{Action, Place};
 use crate::transcript::PartKind;
 
@@ -32,7 +31,8 @@ pub(super) fn plan(stage: &Stage, situation: &Situation<'_>) -> Vec<Proposal> {
             continue;
         }
         let decision = situation.decision(place, message, part, Action::Cleared);
-        let marker = count::text(&situation.view.replacement(message, part, &decision));
+        let marker =
+            situation.view.family.text(&situation.view.replacement(message, part, &decision));
         let saved = part.content_tokens().saturating_sub(marker);
         if must || saved > 0 {
             tokens = tokens.saturating_sub(saved);

@@ -16,7 +16,6 @@ use std::borrow::Cow;
 
 use crate::arguments::Arguments;
 use crate::budget::{Budget, Mark};
-use crate::count;
 use crate::decision::{Action, Decision, Place, Ref};
 use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
@@ -256,7 +255,7 @@ impl<'a> Situation<'a> {
     /// Tokens that a part's content takes in the view now.
     fn now(&self, place: Place, message: &Message, part: &Part) -> u32 {
         match self.view.decisions.parts.get(place) {
-            Some(old) => count::text(&self.view.replacement(message, part, old)),
+            Some(old) => self.view.family.text(&self.view.replacement(message, part, old)),
             None => part.content_tokens(),
         }
     }
@@ -284,7 +283,7 @@ impl<'a> Situation<'a> {
         action: Action,
     ) -> Option<Proposal> {
         let decision = self.decision(place, message, part, action);
-        let then = count::text(&self.view.replacement(message, part, &decision));
+        let then = self.view.family.text(&self.view.replacement(message, part, &decision));
         let now = self.now(place, message, part);
         let saved = now.checked_sub(then).filter(|saved| *saved > 0 && part.is_replaceable())?;
         Some(Proposal { place, decision, saved })
@@ -306,7 +305,8 @@ impl<'a> Situation<'a> {
         let mut decision = self.decision(place, message, part, action(bytes));
         for _ in 0..12 {
             decision.action = action(bytes);
-            let then = count::text(&self.view.replacement(message, part, &decision)).min(now);
+            let then =
+                self.view.family.text(&self.view.replacement(message, part, &decision)).min(now);
             if bytes == 0 || then <= most.saturating_add(NOTE) {
                 let saved = now - then;
                 let may = saved > 0 && part.is_replaceable();
