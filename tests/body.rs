@@ -112,9 +112,9 @@ fn instructions_tools_and_the_output_limit_are_counted() {
         (engine.estimate().tokens, engine.estimate().usable.unwrap())
     };
     let (plain, usable) = size("");
-    assert!(size(&format!(r#","system":"{long}""#)).0 > plain + 2_500);
+    assert!(size(&format!(r#","system":"{long}""#)).0 > plain + 1_500);
     assert!(
-        size(&format!(r#","tools":[{{"name":"t","description":"{long}"}}]"#)).0 > plain + 2_500
+        size(&format!(r#","tools":[{{"name":"t","description":"{long}"}}]"#)).0 > plain + 1_500
     );
     assert_eq!(size(r#","max_tokens":40000"#).1, 60_000);
     assert_eq!(size(r#","max_tokens":100"#).1, usable);

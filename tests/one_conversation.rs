@@ -138,10 +138,13 @@ fn decided(outcome: &Outcome) -> BTreeSet<(String, String)> {
         .collect()
 }
 
+/// What was decided: kinds and the messages they concern.
+type Kinds = BTreeSet<(String, String)>;
+
 #[derive(Debug, PartialEq)]
 struct Taken {
     /// By plan: what was decided, and what the view shows.
-    plans: Vec<(BTreeSet<(String, String)>, Vec<(String, bool)>)>,
+    plans: Vec<(Kinds, Vec<(String, bool)>)>,
     prompts: Vec<String>,
 }
 
