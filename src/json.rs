@@ -90,10 +90,12 @@ pub(crate) struct Value<'j> {
 }
 
 impl<'j> Value<'j> {
+    #[inline(always)]
     fn node(&self) -> Node {
         self.nodes[self.at]
     }
 
+    #[inline(always)]
     pub(crate) fn kind(&self) -> Kind {
         self.node().kind
     }
@@ -103,6 +105,7 @@ impl<'j> Value<'j> {
     }
 
     /// Byte range of the value in the text, quotes and brackets included.
+    #[inline(always)]
     pub(crate) fn span(&self) -> Range<usize> {
         let node = self.node();
         node.start as usize..node.end as usize
@@ -188,7 +191,23 @@ impl<'j> Value<'j> {
 
     /// The last member of that name, as `JSON.parse` would have it.
     pub(crate) fn get(&self, name: &str) -> Option<Value<'j>> {
-        self.members().filter(|(key, _)| key == name).map(|(_, value)| value).last()
+        let node = self.node();
+        let mut found = None;
+        let mut at = self.at + 1;
+        // Readers ask for many names: this is the path that all of them take.
+        while node.kind == Kind::Object && at < node.next as usize {
+            let key = Value { at, ..*self };
+            let value = Value { at: at + 1, ..*self };
+            let same = match key.usual() {
+                Some(inside) if key.node().escapes == Escapes::None => inside == name,
+                _ => key.string().is_some_and(|key| key == name),
+            };
+            if same {
+                found = Some(value);
+            }
+            at = value.node().next as usize;
+        }
+        found
     }
 }
 
@@ -368,6 +387,7 @@ impl Reader<'_> {
         Err(Fault { at: self.at, what })
     }
 
+    #[inline(always)]
     fn peek(&self) -> u8 {
         self.src.get(self.at).copied().unwrap_or(0)
     }
@@ -439,6 +459,7 @@ impl Reader<'_> {
         }
     }
 
+    #[inline(always)]
     fn push(&mut self, kind: Kind, start: usize, escapes: Escapes) {
         let next = self.nodes.len() as u32 + 1;
         self.nodes.push(Node { kind, escapes, start: start as u32, end: self.at as u32, next });

@@ -228,14 +228,13 @@ impl<'j> Draft<'j> {
 
     /// Hash of a value, the same however its strings are spelled.
     fn value_hash(&self, value: Value<'_>) -> u64 {
-        match (value.usual(), value.string()) {
-            (None, Some(text)) => {
-                let mut usual = String::with_capacity(text.len() + 2);
-                write_string(&mut usual, &text);
-                self.hash(&usual[1..usual.len() - 1])
-            }
-            (usual, _) => self.hash(usual.unwrap_or(value.raw())),
+        if let Some(inside) = value.usual() {
+            return self.hash(inside);
         }
+        let Some(text) = value.string() else { return self.hash(value.raw()) };
+        let mut usual = String::with_capacity(text.len() + 2);
+        write_string(&mut usual, &text);
+        self.hash(&usual[1..usual.len() - 1])
     }
 
     fn hash(&self, text: &str) -> u64 {
