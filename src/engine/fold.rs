@@ -61,6 +61,11 @@ impl Engine {
         burst.budget.summary.min((self.summarizer_window(burst) / 4).max(16))
     }
 
+    /// Tokens that the appendix of identifiers may take, however long the summary is.
+    fn identifier_room(&self, burst: &Burst) -> u32 {
+        (burst.budget.usable / 11).min(self.summary_cap(burst)).min(3000)
+    }
+
     /// Whether the host's summarizer is to be tried: it is left alone after failures in a row,
     /// until some turns have passed or an overflow makes it worth another try.
     fn may_call(&self, burst: &Burst) -> bool {
@@ -201,7 +206,7 @@ impl Engine {
     ) -> bool {
         let entries = summary::entries(&self.transcript, fold.from, fold.to);
         let old = self.previous(&fold);
-        let room = cap.saturating_sub(self.family.text(&text));
+        let room = cap.saturating_sub(self.family.text(&text)).max(self.identifier_room(burst));
         let previous = old.map(|summary| &*summary.text);
         let family = self.family;
         let lost = audit::audit(&entries, &text, previous, room as usize, &|text| {
