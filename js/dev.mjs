@@ -1,4 +1,4 @@
-// Every developer command: node js/dev.mjs build|check|test|demo|bench|format.
+// Every developer command: node js/dev.mjs build|check|test|demo|bench|bench:peers|format.
 // Each first brings the machine to where it can run, skipping what is there
 // already, and prints a line with its time for each step; the first failure ends it.
 import { spawnSync } from 'node:child_process';
@@ -50,23 +50,36 @@ async function setUp() {
     if (status !== 0) throw new Error('js/setup.sh says why');
     return `tools in ${tools}`;
   });
-  await step('npm ci', installPackages);
+  await step('npm ci', () => installPackages(js));
   await step('crates', async () => {
     await run('cargo', ['fetch', '--locked', '--target', 'wasm32-unknown-unknown']);
   });
 }
 
-/** Installs js/node_modules, unless it was made from the same lock file. */
-async function installPackages() {
+/** Installs the node_modules of a folder, unless they were made from the same lock file. */
+async function installPackages(folder) {
   const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
   for (const file of ['package.json', 'package-lock.json']) {
-    hash.update(readFileSync(join(js, file)));
+    hash.update(readFileSync(join(folder, file)));
   }
   const wanted = hash.digest('hex');
-  const stamp = join(js, 'node_modules', '.lock-hash');
+  const stamp = join(folder, 'node_modules', '.lock-hash');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return 'unchanged';
-  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: js });
+  await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder });
   writeFileSync(stamp, wanted);
+}
+
+/** The Python of a virtual environment that has these requirements; needs python3 with venv. */
+async function installPython(requirements) {
+  const hash = createHash('sha256').update(readFileSync(requirements)).digest('hex');
+  const folder = join(tools, `peers-${hash.slice(0, 12)}`);
+  const python = join(folder, 'bin/python');
+  const stamp = join(folder, '.complete');
+  if (existsSync(stamp)) return python;
+  await run('python3', ['-m', 'venv', '--clear', folder]);
+  await run(python, ['-m', 'pip', 'install', '--quiet', '--requirement', requirements]);
+  writeFileSync(stamp, '');
+  return python;
 }
 
 async function build() {
@@ -214,6 +227,18 @@ const commands = {
     await setUp();
     await build();
     for (const file of await filesIn('bench', /\.mjs$/)) hand(file);
+  },
+
+  /** Against other packages, which are installed in bench/peers and a virtual environment. */
+  async 'bench:peers'() {
+    await setUp();
+    await build();
+    const peers = join(root, 'bench/peers');
+    await step('other packages', () => installPackages(peers));
+    await step('other packages, Python', async () => {
+      process.env.TIDEMARK_PEERS_PYTHON = await installPython(join(peers, 'requirements.txt'));
+    });
+    hand(join(peers, 'compare.mjs'));
   },
 
   async format() {

@@ -109,16 +109,29 @@ export interface ReplayReport {
 }
 
 /**
- * Messages at which the session called a model: each assistant message that follows none, with
- * something before it to answer.
+ * Messages at which the session called a model: each assistant message after one of the user or a
+ * result. Where calls right before it are still unanswered, no request can have been made: logs of
+ * parallel calls look like that.
  */
 export function callsOf(transcript: readonly ChatMessage[]): number[] {
-  const role = (index: number) => transcript[index]?.role;
-  return transcript.flatMap((message, index) => {
-    const before = role(index - 1);
-    const first = before === 'user' || before === 'tool';
-    return message.role === 'assistant' && first ? [index] : [];
-  });
+  const found: number[] = [];
+  let open = new Set<unknown>();
+  for (const [index, message] of transcript.entries()) {
+    const { role, tool_calls, tool_call_id } = message as Wire;
+    if (role === 'tool') {
+      open.delete(tool_call_id);
+      continue;
+    }
+    const before = transcript[index - 1]?.role;
+    if (role === 'assistant') {
+      if (open.size === 0 && (before === 'user' || before === 'tool')) found.push(index);
+      if (before !== 'assistant') open = new Set();
+      for (const call of Array.isArray(tool_calls) ? tool_calls : []) open.add(call?.id);
+    } else {
+      open = new Set();
+    }
+  }
+  return found;
 }
 
 /**
@@ -234,49 +247,61 @@ function request(
 }
 
 /**
- * Sizes and bytes of messages and tools; each text is counted once. Tokens are those of the texts
- * and of what stands around them: four for a message, as OpenAI's cookbook counts, eight for a call.
+ * Texts and sizes of messages and tools; each is counted once. The text is what the model reads, in
+ * its order. Tokens are those of its pieces and of what stands around them: four for a message, as
+ * OpenAI's cookbook counts, and eight for a call; role and ids are part of that.
  */
 function scale(count: (text: string) => number): Weigh {
-  const known = new Map<string, number>();
-  const byObject = new WeakMap<object, { text: string; tokens: number }>();
-  const size = (value: unknown): number => {
-    if (typeof value === 'string') return count(value);
-    if (typeof value !== 'object' || value === null) return 0;
-    const { role, content, reasoning_content, tool_calls, tool_call_id } = value as Record<
-      string,
-      unknown
-    >;
-    if (role === undefined) return count(JSON.stringify(value));
-    let tokens = MESSAGE;
-    for (const part of Array.isArray(content) ? content : [content]) {
-      if (typeof part === 'string') tokens += count(part);
-      else if (typeof part?.text === 'string') tokens += count(part.text);
-      else if (part) tokens += /image|file|audio/.test(String(part.type)) ? MEDIA : size(part);
-    }
-    if (typeof reasoning_content === 'string') tokens += count(reasoning_content);
-    for (const call of Array.isArray(tool_calls) ? tool_calls : []) {
-      const { name, arguments: given } = call?.function ?? {};
-      const source = typeof given === 'string' ? given : (JSON.stringify(given) ?? '');
-      tokens += CALL + count(String(name ?? '')) + count(source);
-    }
-    if (typeof tool_call_id === 'string') tokens += count(tool_call_id);
-    return tokens;
-  };
+  const known = new WeakMap<object, { text: string; tokens: number }>();
   return (value) => {
     const object = typeof value === 'object' && value !== null ? value : {};
-    const before = byObject.get(object);
-    if (before) return before;
-    const text = JSON.stringify(value) ?? '';
-    const tokens = known.get(text) ?? size(value);
-    known.set(text, tokens);
-    const weight = { text, tokens };
-    byObject.set(object, weight);
+    const weight = known.get(object) ?? weightOf(object, count);
+    known.set(object, weight);
     return weight;
   };
 }
 
+function weightOf(value: object, count: (text: string) => number) {
+  const { role, content, reasoning_content, tool_calls, tool_call_id } = value as Wire;
+  if (typeof role !== 'string') {
+    const text = JSON.stringify(value);
+    return { text, tokens: count(text) };
+  }
+  const texts = [role];
+  let tokens = MESSAGE;
+  const add = (piece: unknown) => {
+    if (piece === undefined || piece === null) return;
+    const text = typeof piece === 'string' ? piece : JSON.stringify(piece);
+    texts.push(text);
+    tokens += count(text);
+  };
+  if (tool_call_id !== undefined) texts.push(String(tool_call_id));
+  add(reasoning_content);
+  for (const part of Array.isArray(content) ? content : [content]) {
+    if (/image|file|audio/.test(String(part?.type))) {
+      texts.push(JSON.stringify(part));
+      tokens += MEDIA;
+    } else add(part?.text ?? part);
+  }
+  for (const call of Array.isArray(tool_calls) ? tool_calls : []) {
+    texts.push(String(call?.id));
+    tokens += CALL;
+    add(call?.function?.name);
+    add(call?.function?.arguments);
+  }
+  return { text: texts.join('\n'), tokens };
+}
+
+interface Wire {
+  role?: unknown;
+  content?: unknown;
+  reasoning_content?: unknown;
+  tool_call_id?: unknown;
+  tool_calls?: unknown;
+}
+
 const MESSAGE = 4;
 const CALL = 8;
+
 /** Tokens of an image or a file, as tidemark takes it by default. */
 const MEDIA = 1600;
