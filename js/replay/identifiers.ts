@@ -95,13 +95,17 @@ function isIdentifier(token: string): boolean {
   );
 }
 
-/** Rooted, with a file name at its end, or of three parts and more; no fraction and no date. */
+/**
+ * Rooted, or with a file name at its end, or of three parts and more in lower case; no fraction, no
+ * date, and no list of words with strokes between them.
+ */
 function isPath(token: string): boolean {
   const parts = token.split('/').filter((part) => part !== '');
-  if (!/[A-Za-z]{2}/.test(token) || token.startsWith('//')) return false;
+  if (!/[A-Za-z]{2}/.test(token) || /^\/(\/|dev\/)/.test(token)) return false;
   const last = parts.at(-1) ?? '';
-  if (/^(~|\.{1,2})?\//.test(token)) return parts.length > 1 || FILE.test(last);
-  return parts.length > 2 || (parts.length === 2 && (FILE.test(last) || /[_.\d]/.test(last)));
+  if (FILE.test(last)) return true;
+  if (/^(~|\.{1,2})?\//.test(token)) return parts.length > 1;
+  return parts.length > 2 && parts.every((part) => /^[a-z0-9._@-]/.test(part));
 }
 
 const NUMBER = /^\d{4,}(\.\d+)?$|^\d{1,3}(,\d{3})+$/;
@@ -114,7 +118,8 @@ const FILE = new RegExp(
 );
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const HASH = /^(?=.*\d)(?=.*[a-f])[0-9a-f]{7,64}$/i;
-const ERROR = /^[A-Z]\w*(Error|Exception|Warning)$|^E[A-Z]{4,}$|^ERR_\w+$/;
+const ERROR =
+  /^[A-Z]\w*(Error|Exception|Warning)$|^ERR_\w+$|^(ENOENT|EACCES|EPERM|EEXIST|EISDIR|ENOTDIR|EINVAL|EBADF|EPIPE|ENOSPC|ENOMEM|ECONN\w+|EADDR\w+|ETIMEDOUT|ENOTFOUND)$/;
 /** PROJ-123, #4711, user_lee_3668, XEHM4B. */
 const ID =
   /^[A-Z]{2,}-\d+$|^#\d+$|^[a-z]+(_[a-z0-9]+)*_\d{3,}$|^(?=.*\d)(?=.*[A-Z])[A-Z0-9]{5,12}$/;
