@@ -73,17 +73,22 @@ function count(text) {
 
 const chosen = policies.filter(({ name }) => named(options.only, name));
 const windows = options.window.map(Number);
+const whole = !(options.only || options.data || options.session) && options.prices === 'openai';
+const out = options.out ?? (whole ? here('results.json') : undefined);
 const results = [];
+/** Versions of the packages that take part; looked up once. */
+let found;
 const started = performance.now();
 
-for (const window of windows) {
-  for (const { name, make } of chosen) {
+for (const { name, make } of chosen) {
+  for (const window of windows) {
     const reports = [];
     for (const session of sessions) {
       say(`${window}: ${name}: ${session.name}`);
       reports.push({ session: session.name, ...(await run(make, session.messages, window)) });
     }
     results.push({ window, policy: name, total: total(reports), sessions: reports });
+    save();
   }
 }
 say('');
@@ -97,6 +102,13 @@ async function run(make, messages, window) {
   } finally {
     close();
   }
+}
+
+/** Writes what is known so far: the run is long. */
+function save() {
+  if (!out) return;
+  const about = { node: process.version, tokenizer: 'o200k_base', prices, versions: versions() };
+  writeFileSync(out, `${JSON.stringify({ ...about, results }, null, 1)}\n`);
 }
 
 function say(text) {
@@ -131,7 +143,8 @@ function total(reports) {
 // ---- what comes out ----------------------------------------------------------------
 
 function versions() {
-  const found = {};
+  if (found) return found;
+  found = {};
   for (const name of new Set(chosen.flatMap((policy) => policy.packages))) {
     const path = name === 'tidemark' ? '../../pkg' : `node_modules/${name}`;
     try {
@@ -186,10 +199,4 @@ for (const window of windows) {
   for (const cells of rows) console.log(line(cells));
 }
 
-const whole = !(options.only || options.data || options.session) && options.prices === 'openai';
-const out = options.out ?? (whole ? here('results.json') : undefined);
-if (out) {
-  const about = { node: process.version, tokenizer: 'o200k_base', prices, versions: versions() };
-  writeFileSync(out, `${JSON.stringify({ ...about, results }, null, 1)}\n`);
-  console.log(`\nwritten to ${out}`);
-}
+if (out) console.log(`\nwritten to ${out}`);

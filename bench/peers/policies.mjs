@@ -198,15 +198,16 @@ export const policies = [
     packages: ['langchain', '@langchain/core'],
     make: here(langchainSummarization),
   },
-  {
-    name: 'LangChain context editing',
-    packages: ['langchain', '@langchain/core'],
-    make: here(langchainClearing),
-  },
   { name: 'LangChain trimMessages', packages: ['@langchain/core'], make: here(langchainTrim) },
   { name: 'AI SDK pruneMessages', packages: ['ai'], make: here(aiSdkPrune) },
   { name: 'Mastra TokenLimiter', packages: ['@mastra/core'], make: here(mastraLimiter) },
   { name: 'Cloudflare agents', packages: ['agents'], make: here(cloudflare) },
   { name: 'PraisonAI', packages: ['praisonaiagents'], make: python('./praison_driver.py') },
   { name: 'no compaction', packages: [], make: here(() => whole) },
+  // Last, for it takes minutes: it counts all messages again after each one that it clears.
+  {
+    name: 'LangChain context editing',
+    packages: ['langchain', '@langchain/core'],
+    make: here(langchainClearing),
+  },
 ];
