@@ -1,10 +1,10 @@
 // tidemark and other packages on the same recorded sessions, windows and summarizer.
 //
-//   npm --prefix js run bench:peers                        all of it, some minutes
+//   npm --prefix js run bench:peers                        all of it, half an hour
 //   npm --prefix js run bench:peers -- --window 32768 --only lovia --only tidemark
 //
 // Prints a table for each window and writes everything to results.json beside this file, unless
-// options narrow the run.
+// other options than the window narrow the run.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
