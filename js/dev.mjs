@@ -1,4 +1,4 @@
-// Every developer command: node js/dev.mjs build|check|test|demo|bench|fuzz|fit|report|format.
+// Every developer command, for one: node js/dev.mjs test. js/package.json lists them all.
 // Each first brings the machine to where it can run, skipping what is there
 // already, and prints a line with its time for each step; the first failure ends it.
 import { spawnSync } from 'node:child_process';
@@ -68,6 +68,19 @@ async function installPackages(folder) {
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return 'unchanged';
   await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder });
   writeFileSync(stamp, wanted);
+}
+
+/** The Python of a virtual environment that has these requirements; needs python3 with venv. */
+async function installPython(requirements) {
+  const hash = createHash('sha256').update(readFileSync(requirements)).digest('hex');
+  const folder = join(tools, `peers-${hash.slice(0, 12)}`);
+  const python = join(folder, 'bin/python');
+  const stamp = join(folder, '.complete');
+  if (existsSync(stamp)) return python;
+  await run('python3', ['-m', 'venv', '--clear', folder]);
+  await run(python, ['-m', 'pip', 'install', '--quiet', '--requirement', requirements]);
+  writeFileSync(stamp, '');
+  return python;
 }
 
 async function build() {
@@ -263,6 +276,18 @@ const commands = {
     const folder = join(root, 'bench/count');
     await step('npm ci (tokenizers)', () => installPackages(folder));
     hand(join(folder, 'report.mjs'));
+  },
+
+  /** Against other packages, which are installed in bench/peers and a virtual environment. */
+  async 'bench:peers'() {
+    await setUp();
+    await build();
+    const peers = join(root, 'bench/peers');
+    await step('other packages', () => installPackages(peers));
+    await step('other packages, Python', async () => {
+      process.env.TIDEMARK_PEERS_PYTHON = await installPython(join(peers, 'requirements.txt'));
+    });
+    hand(join(peers, 'compare.mjs'));
   },
 
   async format() {
