@@ -66,7 +66,9 @@ const percent = (ratio) => `${ratio >= 0 ? '+' : ''}${(ratio * 100).toFixed(1)}`
 function print(rows) {
   const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)));
   for (const row of rows) {
-    console.log(row.map((cell, at) => (at ? cell.padStart : cell.padEnd).call(cell, widths[at])).join('  '));
+    console.log(
+      row.map((cell, at) => (at ? cell.padStart : cell.padEnd).call(cell, widths[at])).join('  '),
+    );
   }
   console.log();
 }
