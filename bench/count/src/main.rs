@@ -34,7 +34,7 @@ const LEVELS: usize = 16;
 const UNIT: f64 = 1024.0;
 
 /// Characters of a piece.
-const PIECE: usize = 100;
+const PIECE: usize = 12;
 /// What a whole text weighs against its pieces.
 const WHOLE: f64 = 3.0;
 /// Ridge of the weights of states and of neighbours.
