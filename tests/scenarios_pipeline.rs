@@ -237,7 +237,7 @@ fn p15_tool_schemas_alone_can_start_a_burst() {
     let all = pairs(20, 450);
     let mut host = Host::new(&options(50_000, "\"tail\":0.05"));
     assert!(!host.turn(&all).compacted);
-    host.engine.set_tools(&tools(32_000)).unwrap();
+    host.engine.set_tools(&tools(34_000)).unwrap();
     assert!(host.turn(&all).compacted);
 }
 
