@@ -34,7 +34,7 @@ const LEVELS: usize = 16;
 const UNIT: f64 = 1024.0;
 
 /// Characters of a piece.
-const PIECE: usize = 100;
+const PIECE: usize = 12;
 /// What a whole text weighs against its pieces.
 const WHOLE: f64 = 3.0;
 /// Ridge of the weights of states and of neighbours.
@@ -235,6 +235,12 @@ fn descend(system: &System, weights: &mut [f64], passes: usize, admit: impl Fn(u
     }
 }
 
+/// The least that a feature may weigh: a word after a space is a token at least. A little below,
+/// since what makes other words dear can only be added.
+fn least(feature: usize) -> f64 {
+    if matches!(feature, scan::WORD | scan::CAPITAL) { 0.96 } else { 0.0 }
+}
+
 /// Sixteen levels for these weights, the first of them zero: k-means from even quantiles.
 fn levels(weights: &[f64]) -> Vec<f64> {
     let mut sorted: Vec<f64> = weights.iter().copied().filter(|weight| *weight > 1e-3).collect();
@@ -282,11 +288,11 @@ impl Fitted {
 fn fit(texts: &[&Text], family: usize) -> Fitted {
     let system = system(texts, family);
     let mut weights = vec![0.0; FEATURES];
-    descend(&system, &mut weights, 250, |_, weight| weight.max(0.0));
+    descend(&system, &mut weights, 250, |feature, weight| weight.max(least(feature)));
     let pairs = levels(&weights[PAIRS..WIDES]);
     let wides = levels(&weights[WIDES..]);
     let admit = |feature: usize, weight: f64| match feature {
-        0..PAIRS => weight.max(0.0),
+        0..PAIRS => weight.max(least(feature)),
         PAIRS..WIDES => pairs[nearest(&pairs, weight)],
         _ => wides[nearest(&wides, weight)],
     };
@@ -294,7 +300,7 @@ fn fit(texts: &[&Text], family: usize) -> Fitted {
     // Then the states alone, the neighbours as they are.
     let fixed = weights.clone();
     descend(&system, &mut weights, 60, |feature, weight| {
-        if feature < PAIRS { weight.max(0.0) } else { fixed[feature] }
+        if feature < PAIRS { weight.max(least(feature)) } else { fixed[feature] }
     });
     let index = |levels: &[f64], weights: &[f64]| {
         weights.iter().map(|weight| nearest(levels, *weight)).collect()
