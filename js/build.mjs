@@ -158,6 +158,9 @@ export async function buildPackage() {
     .flatMap((file) => [file.replace(/ts$/, 'js'), file.replace(/ts$/, 'd.ts')]);
   const glue = ['tidemark.js', 'tidemark.d.ts', 'inline.js', 'inline.d.ts', 'index.d.ts'];
   const modules = [...compiled, ...glue.map((file) => join('wasm', file))];
+  // Nothing that is there to be loaded has a place in declarations.
+  const entry = join(pkg, 'replay/index.d.ts');
+  await writeFile(entry, (await readFile(entry, 'utf8')).replace("import '#start';\n", ''));
   const common = await buildCommon(modules);
 
   // What an earlier build left there goes.

@@ -11,8 +11,11 @@ import type {
   Outcome,
   PlanRequest,
   RecallArgs,
+  RecallTool,
   Reply,
+  Step,
   Store,
+  ToolDefinition,
 } from './types.js';
 
 /** Options of a compactor. */
@@ -34,6 +37,7 @@ export type UsageReport =
   | number
   | { inputTokens: number | undefined }
   | { prompt_tokens: number }
+  | { promptTokenCount: number }
   | {
       input_tokens: number;
       cache_read_input_tokens?: number | null | undefined;
@@ -46,7 +50,9 @@ export interface CompactRequest {
    * Tool schemas that go with the request; they count. The same array is not read again. Leave the
    * recall tool out: its schema counts by itself once it is offered.
    */
-  tools?: readonly unknown[] | undefined;
+  tools?: readonly unknown[] | Record<string, unknown> | undefined;
+  /** Instructions that go with the request beside the messages, where the format has them there. */
+  system?: unknown;
   /** Usage that the provider reported for the last view; used once. */
   usage?: UsageReport | null | undefined;
   /** The provider's error, as it was thrown, where it refused the last view: compacts until it fits. */
@@ -55,6 +61,13 @@ export interface CompactRequest {
   force?: boolean | undefined;
   /** What a summary should give the most room to. */
   focus?: string | undefined;
+  /** Say what would be decided, and decide nothing; the summarizer and the store are not called. */
+  dryRun?: boolean | undefined;
+  /**
+   * The provider keeps the conversation itself (`previous_response_id`, `conversation`): the
+   * messages are only what is new, and nothing is touched.
+   */
+  serverHistory?: boolean | undefined;
   /** Abandons the call: it rejects with the signal's reason, and nothing half done remains. */
   signal?: AbortSignal | undefined;
 }
@@ -66,6 +79,20 @@ export interface CompactResult<M = ChatMessage> extends Outcome {
    * unanswered calls if the transcript does: the host is about to append their results.
    */
   messages: M[];
+  /** The first notice in words, or null. */
+  notice: string | null;
+}
+
+/** What goes with one call of `compactBody`. */
+export interface CompactBodyRequest extends Omit<CompactRequest, 'tools' | 'system'> {
+  /** Path of the request's URL: it tells the wire format where the messages do not. */
+  path?: string | undefined;
+}
+
+/** The body to send, and what was done to get it. */
+export interface CompactBodyResult extends Outcome {
+  /** The same object as the body given where nothing changes. */
+  body: Uint8Array;
   /** The first notice in words, or null. */
   notice: string | null;
 }
@@ -143,10 +170,32 @@ export class Compactor<M extends object = ChatMessage> {
     messages: readonly T[],
     request: CompactRequest = {},
   ): Promise<CompactResult<T>> {
+    return this.#queue(request, () => this.#compact(messages, request));
+  }
+
+  /**
+   * The same over the bytes of a whole request, for proxies and middleware: finds messages, system,
+   * tools, model and output limit, and splices the edits in; every untouched byte stays.
+   * The recall tool is not added to the body: where nobody runs it, open the compactor with
+   * `recall: false`.
+   * @throws {TidemarkError} about the body; nothing has changed then
+   */
+  compactBody(body: Uint8Array, request: CompactBodyRequest = {}): Promise<CompactBodyResult> {
+    return this.#queue(request, async () => {
+      checkRequest(request, BODY_REQUEST);
+      if (!(body instanceof Uint8Array)) throw wrong('body', 'expected the bytes of a request');
+      const { path } = request;
+      const first = this.#session.planBody(body, { ...planRequest(request), path });
+      const outcome = await this.#run(first, request.signal);
+      return { ...outcome, body: this.#session.renderBody() };
+    });
+  }
+
+  #queue<R>(request: CompactRequest, action: () => Promise<R>): Promise<R> {
     const before = this.#running;
     const turn = (async () => {
       await untilAborted(before, request?.signal);
-      return this.#compact(messages, request);
+      return action();
     })();
     // The results themselves must not be kept: the chain would hold every one of them.
     this.#running = Promise.allSettled([before, turn]).then(() => undefined);
@@ -157,25 +206,33 @@ export class Compactor<M extends object = ChatMessage> {
     messages: readonly T[],
     request: CompactRequest,
   ): Promise<CompactResult<T>> {
-    checkRequest(request);
+    checkRequest(request, REQUEST);
     const session = this.#session;
     const wanted = planRequest(request);
     session.setTools(request.tools);
-    const first = session.plan(messages, wanted);
+    session.setSystem(request.system);
+    const outcome = await this.#run(session.plan(messages, wanted), request.signal);
+    return { ...outcome, messages: session.render() as T[] };
+  }
+
+  async #run(
+    first: Step,
+    signal: AbortSignal | undefined,
+  ): Promise<Outcome & { notice: string | null }> {
+    const session = this.#session;
     const effects = first.kind === 'effects' ? first.effects : [];
     const burst = effects.length > 0 || (first.kind === 'done' && first.outcome.compacted);
     if (burst) this.#emit({ type: 'burst:before', effects });
     let outcome: Outcome;
     try {
-      outcome = await drive(session, first, this.#host(request.signal));
+      outcome = await drive(session, first, this.#host(signal));
     } catch (error) {
       session.cancel();
       throw error;
     }
-    const view = session.render() as T[];
     if (burst) this.#emit({ type: 'burst:after', outcome });
     for (const notice of outcome.notices) this.#emit({ type: 'notice', notice });
-    return { ...outcome, messages: view, notice: outcome.notices[0]?.message ?? null };
+    return { ...outcome, notice: outcome.notices[0]?.message ?? null };
   }
 
   /** Size of the view as the last call left it. */
@@ -185,10 +242,15 @@ export class Compactor<M extends object = ChatMessage> {
 
   /**
    * The recall tool, to go with the tools of the next model call; undefined while nothing is out of
-   * the view. Ask anew for each request.
+   * the view. Ask anew for each request. `T` is the type that the wire format has for tools.
    */
-  recallTool(): OpenAIChatTool | undefined {
-    return this.#session.recallTool();
+  recallTool<T extends ToolDefinition = OpenAIChatTool>(): T | undefined {
+    return this.#session.recallTool<T>();
+  }
+
+  /** The recall tool without the shape of a wire format, for hosts that have their own. */
+  recallSchema(): RecallTool | undefined {
+    return this.#session.recallSchema();
   }
 
   /**
@@ -270,16 +332,19 @@ function requireFunction(name: string, value: unknown): void {
   throw wrong(`options.${name}`, 'expected a function');
 }
 
-const REQUEST = ['tools', 'usage', 'overflow', 'force', 'focus', 'signal'];
+const SHARED = ['usage', 'overflow', 'force', 'focus', 'dryRun', 'serverHistory', 'signal'];
+const REQUEST = ['tools', 'system', ...SHARED];
+const BODY_REQUEST = ['path', ...SHARED];
 
-function checkRequest(request: CompactRequest): void {
+function checkRequest(request: CompactRequest, known: readonly string[]): void {
   requireObject(request, 'request', '{ tools, usage }');
   for (const [name, value] of Object.entries(request)) {
-    if (value === undefined || REQUEST.includes(name)) continue;
-    throw wrong(`request.${name}`, `unknown; known are ${REQUEST.join(', ')}`);
+    if (value === undefined || known.includes(name)) continue;
+    throw wrong(`request.${name}`, `unknown; known are ${known.join(', ')}`);
   }
-  if (request.tools !== undefined && !Array.isArray(request.tools)) {
-    throw wrong('request.tools', 'expected an array');
+  const { tools } = request;
+  if (tools !== undefined && (typeof tools !== 'object' || tools === null)) {
+    throw wrong('request.tools', 'expected an array, or an object of tools by name');
   }
 }
 
@@ -287,13 +352,16 @@ function wrong(path: string, what: string): TidemarkError {
   return new TidemarkError('invalid_option', `${path}: ${what}`, path);
 }
 
-function planRequest({ usage, overflow, force, focus }: CompactRequest): PlanRequest {
+function planRequest(request: CompactRequest): PlanRequest {
+  const { usage, overflow, force, focus, dryRun, serverHistory } = request;
   const tokens = inputTokens(usage);
   return {
     ...(tokens !== undefined && { usage: { inputTokens: tokens } }),
     ...(overflow !== undefined && overflow !== null && { overflow: describe(overflow) }),
     ...(force !== undefined && { force }),
     ...(focus !== undefined && { focus }),
+    ...(dryRun !== undefined && { dryRun }),
+    ...(serverHistory !== undefined && { serverHistory }),
   };
 }
 
@@ -301,10 +369,11 @@ function planRequest({ usage, overflow, force, focus }: CompactRequest): PlanReq
 function inputTokens(usage: UsageReport | null | undefined): number | undefined {
   if (usage === undefined || usage === null || typeof usage === 'number') return usage ?? undefined;
   const report = Object(usage) as Record<string, unknown>;
-  const { inputTokens, prompt_tokens, input_tokens } = report;
+  const { inputTokens, prompt_tokens, promptTokenCount, input_tokens } = report;
   const { cache_read_input_tokens, cache_creation_input_tokens } = report;
   if (typeof inputTokens === 'number') return inputTokens;
   if (typeof prompt_tokens === 'number') return prompt_tokens;
+  if (typeof promptTokenCount === 'number') return promptTokenCount;
   if (typeof input_tokens === 'number') {
     const cached = [cache_read_input_tokens, cache_creation_input_tokens];
     return cached.reduce<number>((sum, tokens) => sum + (Number(tokens) || 0), input_tokens);

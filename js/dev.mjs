@@ -1,4 +1,4 @@
-// Every developer command: node js/dev.mjs build|check|test|demo|bench|format.
+// Every developer command, for one: node js/dev.mjs test. js/package.json lists them all.
 // Each first brings the machine to where it can run, skipping what is there
 // already, and prints a line with its time for each step; the first failure ends it.
 import { spawnSync } from 'node:child_process';
@@ -51,6 +51,7 @@ async function setUp() {
     return `tools in ${tools}`;
   });
   await step('npm ci', () => installPackages(js));
+  await step('npm ci in tests/sdk', () => installPackages(join(root, 'tests/sdk')));
   await step('crates', async () => {
     await run('cargo', ['fetch', '--locked', '--target', 'wasm32-unknown-unknown']);
   });
@@ -66,7 +67,7 @@ async function setUpRuntimes() {
   await step('npm ci of the runtimes', () => installPackages(join(root, 'tests/runtimes')));
 }
 
-/** Installs the node_modules of a folder, unless they were made from the same lock file. */
+/** Installs a folder's node_modules, unless they were made from the same lock file. */
 async function installPackages(folder) {
   const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
   for (const file of ['package.json', 'package-lock.json']) {
@@ -77,6 +78,19 @@ async function installPackages(folder) {
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return 'unchanged';
   await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: folder });
   writeFileSync(stamp, wanted);
+}
+
+/** The Python of a virtual environment that has these requirements; needs python3 with venv. */
+async function installPython(requirements) {
+  const hash = createHash('sha256').update(readFileSync(requirements)).digest('hex');
+  const folder = join(tools, `peers-${hash.slice(0, 12)}`);
+  const python = join(folder, 'bin/python');
+  const stamp = join(folder, '.complete');
+  if (existsSync(stamp)) return python;
+  await run('python3', ['-m', 'venv', '--clear', folder]);
+  await run(python, ['-m', 'pip', 'install', '--quiet', '--requirement', requirements]);
+  writeFileSync(stamp, '');
+  return python;
 }
 
 async function build() {
@@ -110,7 +124,7 @@ async function lintScripts() {
 }
 
 // Biome takes its configuration from the folder that it runs in.
-const scripts = ['.', '../tests/js', '../tests/runtimes', '../www'];
+const scripts = ['.', '../tests/js', '../tests/runtimes', '../tests/sdk', '../www'];
 
 async function testRust() {
   await step('cargo test', async () => {
@@ -184,6 +198,18 @@ const commands = {
     await build();
   },
 
+  /** Mutated inputs for every parser, a minute each unless `TIDEMARK_FUZZ_SECONDS` says otherwise. */
+  async fuzz() {
+    await setUp();
+    await step('fuzz', async () => {
+      const env = { TIDEMARK_FUZZ_SECONDS: '60', ...process.env };
+      await run('cargo', ['test', '--locked', '--test', 'fuzz', '--', '--nocapture'], {
+        env,
+        show: true,
+      });
+    });
+  },
+
   /** The checks that need no test run; the wasm is built only if there is none. */
   async check() {
     await setUp();
@@ -208,6 +234,7 @@ const commands = {
       'node tests',
       files.filter((file) => file !== packaging),
     );
+    await testScripts("tests with the vendors' SDKs", await filesIn('tests/sdk', /\.test\.mjs$/));
     await step('size', checkSize);
     await testScripts('package test', [packaging]);
     await setUpRuntimes();
@@ -235,6 +262,53 @@ const commands = {
     await setUp();
     await build();
     for (const file of await filesIn('bench', /\.mjs$/)) hand(file);
+  },
+
+  /** Counts the corpus with real tokenizers and fits src/count/families.rs to the counts. */
+  async fit() {
+    const folder = join(root, 'bench/count');
+    await step('npm ci (tokenizers)', () => installPackages(folder));
+    await step('tokens', async () => {
+      await run(process.execPath, [join(folder, 'tokens.mjs')]);
+    });
+    await step('fit', async () => {
+      const files = ['target/count/tokens.tsv', 'tests/corpus', 'src/count/families.rs'];
+      const manifest = join(folder, 'Cargo.toml');
+      const args = [
+        'run',
+        '--profile',
+        'fit',
+        '--bin',
+        'fit',
+        '--quiet',
+        '--manifest-path',
+        manifest,
+        '--',
+        ...files,
+      ];
+      const env = { ...process.env, CARGO_TARGET_DIR: join(root, 'target/count') };
+      await run('cargo', args, { cwd: root, env, show: true });
+    });
+  },
+
+  /** What the counter estimates against real tokenizers and other estimators, and how fast. */
+  async report() {
+    await setUp();
+    const folder = join(root, 'bench/count');
+    await step('npm ci (tokenizers)', () => installPackages(folder));
+    hand(join(folder, 'report.mjs'));
+  },
+
+  /** Against other packages, which are installed in bench/peers and a virtual environment. */
+  async 'bench:peers'() {
+    await setUp();
+    await build();
+    const peers = join(root, 'bench/peers');
+    await step('other packages', () => installPackages(peers));
+    await step('other packages, Python', async () => {
+      process.env.TIDEMARK_PEERS_PYTHON = await installPython(join(peers, 'requirements.txt'));
+    });
+    hand(join(peers, 'compare.mjs'));
   },
 
   async format() {

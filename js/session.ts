@@ -14,16 +14,24 @@ import type {
   Estimate,
   OpenAIChatTool,
   PlanRequest,
+  Problem,
   RecallArgs,
   RecallStep,
   RecallTool,
   Reply,
   Step,
+  ToolDefinition,
 } from './types.js';
 import { classifyError as classify, Engine } from './wasm/tidemark.js';
 
 /** Options of a session. */
-export interface SessionOptions<M = ChatMessage> extends EngineOptions {
+export interface SessionOptions<M = ChatMessage> extends Omit<EngineOptions, 'tokenizer'> {
+  /**
+   * How text is counted: like a family of tokenizers, or by a function that gives the tokens of a
+   * text, called once for each new part; where it throws, the part is estimated.
+   * @default told from `model`, else 'o200k'
+   */
+  tokenizer?: EngineOptions['tokenizer'] | ((text: string) => number);
   /**
    * Marks messages that must never be compacted, by message and index. Asked whenever a message
    * is read: once, but for the newest, which is read again each time.
@@ -46,6 +54,8 @@ interface Render {
   unit: number;
   itemsBefore: number;
   keep: number;
+  lead: number;
+  hidden: number;
   items: Item[];
 }
 
@@ -60,6 +70,12 @@ type Copies<M> = Map<string, Copy<M>>;
 type Stamp = [epoch: number, unit: number, items: number];
 
 const encoder = new TextEncoder();
+
+/** Messages out of the view that are compared on each call: a few microseconds. */
+const SLICE = 1024;
+
+/** No value that a caller has. */
+const UNKNOWN = Symbol('unknown');
 
 const NOTHING_RENDERED: Stamp = [0xffffffff, 0, 0];
 
@@ -77,10 +93,18 @@ export class Session<M extends object = ChatMessage> {
   /** Of them, those from the start that stand as read while they are the same objects. */
   #read = 0;
   #tools: unknown;
+  #system: unknown;
+  #body: Uint8Array | undefined;
   #stamp = NOTHING_RENDERED;
   /** What was rendered last. */
   #view: M[] = [];
   #copies: Copies<M> = new Map();
+  /** Leading system messages, and the end of those that the view does not show. */
+  #folded = { lead: 0, hidden: 0 };
+  /** Of those the first that is due to be looked at, counted from the lead. */
+  #checked = 0;
+  /** Indices of pinned messages, ascending. */
+  #pinned: number[] = [];
   /** First message that was read, again or for the first time, since the last render. */
   #fresh = 0;
 
@@ -90,7 +114,7 @@ export class Session<M extends object = ChatMessage> {
    */
   constructor(options: SessionOptions<M> = {}, checkpoint?: string) {
     requireObject(options, 'options', '{ window: 128000 }');
-    const { pin, ...engine } = options;
+    const { pin, tokenizer, ...engine } = options;
     if (pin !== undefined && typeof pin !== 'function') {
       throw new TidemarkError('invalid_option', 'options.pin: expected a function', 'options.pin');
     }
@@ -100,9 +124,12 @@ export class Session<M extends object = ChatMessage> {
     }
     start();
     this.#pin = pin;
-    const json = write(engine, 'invalid_option', 'options', replaceOdd);
+    const exact = typeof tokenizer === 'function' ? tokenizer : undefined;
+    const named = exact ? engine : { ...engine, tokenizer };
+    const json = write(named, 'invalid_option', 'options', replaceOdd);
     try {
       this.#engine = guard(() => new Engine(json, checkpoint));
+      if (exact) this.#engine.setTokenizer(exact);
     } catch (error) {
       throw alsoKnown(error, 'pin');
     }
@@ -133,18 +160,7 @@ export class Session<M extends object = ChatMessage> {
     }
     const seen = this.#seen;
     const most = Math.min(this.#read, messages.length);
-    let same = 0;
-    // Four at a time: this is the one thing that grows with the transcript on every call.
-    while (
-      same + 4 <= most &&
-      seen[same] === messages[same] &&
-      seen[same + 1] === messages[same + 1] &&
-      seen[same + 2] === messages[same + 2] &&
-      seen[same + 3] === messages[same + 3]
-    ) {
-      same += 4;
-    }
-    while (same < most && seen[same] === messages[same]) same++;
+    const same = this.#same(messages, most);
     const from = same === seen.length && same > 0 ? same - 1 : same;
     const fresh = messages.slice(from);
     const json = encoder.encode(messagesJson(fresh, from));
@@ -168,11 +184,52 @@ export class Session<M extends object = ChatMessage> {
    * Sets the tool schemas that go with each request, as they are sent; they count towards the
    * size. The same array is not read again.
    */
-  setTools(tools: readonly unknown[] | undefined): void {
+  setTools(tools: readonly unknown[] | Record<string, unknown> | undefined): void {
     if (tools === this.#tools) return;
     const json = tools ? write(tools, 'invalid_json', 'tools') : '';
     this.#call((engine) => engine.setTools(json));
     this.#tools = tools;
+  }
+
+  /**
+   * Sets the instructions that go with each request beside the messages: a string, or what the
+   * format has in its place; they count. The same value is not read again.
+   */
+  setSystem(system: unknown): void {
+    if (system === this.#system) return;
+    const empty = system === undefined || system === null;
+    const json = empty ? '' : write(system, 'invalid_json', 'system');
+    this.#call((engine) => engine.setSystem(json));
+    this.#system = system;
+  }
+
+  /**
+   * As `plan`, over the bytes of a whole request: its messages are the transcript; instructions,
+   * tools, model and output limit are read from it. `renderBody` then gives the body to send.
+   * @throws {TidemarkError} `invalid_json`, or `invalid_transcript` naming the place
+   */
+  planBody(body: Uint8Array, request: PlanRequest & { path?: string | undefined } = {}): Step {
+    const { path, ...plan } = request;
+    const json = write(plan, 'invalid_option', 'request', replaceOdd);
+    this.#seen = [];
+    this.#read = 0;
+    this.#stamp = NOTHING_RENDERED;
+    this.#tools = this.#system = UNKNOWN;
+    this.#body = body;
+    this.#call((engine) => engine.ingestBody(body, path));
+    return this.#call((engine) => engine.plan(json));
+  }
+
+  /** The body to send: the same object that `planBody` got where nothing changes. */
+  renderBody(): Uint8Array {
+    const body = this.#body;
+    if (!body) throw new TidemarkError('invalid_transcript', 'body: call planBody first', 'body');
+    return this.#call((engine) => engine.renderBody()) ?? body;
+  }
+
+  /** What a provider would refuse in the messages that were read. */
+  problems(): Problem[] {
+    return this.#call((engine) => engine.problems());
   }
 
   /**
@@ -209,7 +266,9 @@ export class Session<M extends object = ChatMessage> {
    * for that of the newest message; do not change them.
    */
   render(): M[] {
-    const { keep, items, ...stamp }: Render = this.#call((engine) => engine.render(...this.#stamp));
+    const rendered: Render = this.#call((engine) => engine.render(...this.#stamp));
+    const { keep, items, lead, hidden, ...stamp } = rendered;
+    this.#folded = { lead, hidden };
     // Should a message no longer be what was read, the next call starts over.
     this.#stamp = NOTHING_RENDERED;
     const view = this.#view;
@@ -234,8 +293,11 @@ export class Session<M extends object = ChatMessage> {
     return this.#call((engine) => engine.estimate());
   }
 
-  /** The recall tool as a request carries it; undefined while nothing is out of the view. */
-  recallTool(): OpenAIChatTool | undefined {
+  /**
+   * The recall tool as a request of the session's wire format carries it; undefined while nothing
+   * is out of the view. `T` is the type that the format has for tools.
+   */
+  recallTool<T extends ToolDefinition = OpenAIChatTool>(): T | undefined {
     const tool = this.#call((engine) => engine.recallTool());
     return tool ? JSON.parse(tool.definition) : undefined;
   }
@@ -289,12 +351,35 @@ export class Session<M extends object = ChatMessage> {
     this.dispose();
   }
 
+  /** How many of the first `most` messages are the objects that were read. */
+  #same(messages: readonly M[], most: number): number {
+    const seen = this.#seen;
+    const { lead, hidden } = this.#folded;
+    if (hidden - lead <= SLICE || most < hidden) return sameUpTo(seen, messages, 0, most);
+    // What the view does not show cannot change what is sent, only what recall finds: a slice of it
+    // is looked at on each call, so that the cost does not grow with the transcript.
+    const start = lead + this.#checked;
+    const end = Math.min(start + SLICE, hidden);
+    this.#checked = end === hidden ? 0 : end - lead;
+    for (const [from, to] of [
+      [0, lead],
+      [start, end],
+      [hidden, most],
+    ] as const) {
+      const same = sameUpTo(seen, messages, from, to);
+      if (same < to) return sameUpTo(seen, messages, 0, same);
+    }
+    const pinned = this.#pinned.find((at) => at < hidden && seen[at] !== messages[at]);
+    return pinned ?? most;
+  }
+
   #pins(fresh: readonly M[], from: number): Uint32Array {
     const pins: number[] = [];
     if (this.#pin) {
       for (const [at, message] of fresh.entries()) {
         if (this.#pin(message, from + at)) pins.push(from + at);
       }
+      this.#pinned = this.#pinned.filter((at) => at < from).concat(pins);
     }
     return Uint32Array.from(pins);
   }
@@ -346,6 +431,23 @@ export function estimate<M extends object = ChatMessage>(
   }
 }
 
+/**
+ * What a provider would refuse in these messages: the kind, the place, what the provider says, and
+ * how the view mends it.
+ */
+export function validate<M extends object = ChatMessage>(
+  messages: readonly M[],
+  options: Pick<SessionOptions<M>, 'format'> = {},
+): Problem[] {
+  const session = new Session<M>(options);
+  try {
+    session.sync(messages);
+    return session.problems();
+  } finally {
+    session.dispose();
+  }
+}
+
 /** `session.plan`, for hosts that drive the loop themselves. */
 export function plan<M extends object>(
   session: Session<M>,
@@ -369,6 +471,13 @@ export function render<M extends object>(session: Session<M>): M[] {
 export function classifyError(status: number | undefined, body: string): ErrorClass {
   start();
   return guard(() => classify(status, String(body)));
+}
+
+/** The first place from `from` on where two lists differ, `to` at most. */
+function sameUpTo<M>(a: readonly M[], b: readonly M[], from: number, to: number): number {
+  let at = from;
+  while (at < to && a[at] === b[at]) at++;
+  return at;
 }
 
 function guard<T>(action: () => T): T {
@@ -416,22 +525,47 @@ function replaceOdd(_key: string, value: unknown): unknown {
   return ['function', 'symbol', 'bigint'].includes(typeof value) ? null : value;
 }
 
-/** Whether a part of the message is binary data. */
+/** Whether a message holds binary data where formats have it: parts, their data, content of results. */
 function holdsBytes(message: { content?: unknown } | null): boolean {
   const content = message?.content;
-  if (!Array.isArray(content)) return false;
-  return content.some((part) => Object.values(Object(part)).some(ArrayBuffer.isView));
+  return Array.isArray(content) && content.some((part) => bytesWithin(part, 5));
 }
 
-/** Binary data never crosses into the engine: its size is enough. */
+/** Looks that many levels deep, as deep as formats nest data, and not into the data of tools. */
+function bytesWithin(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (isBytes(value)) return true;
+  if (depth === 0) return false;
+  const { type } = value as { type?: unknown };
+  if (type === 'json' || type === 'error-json' || type === 'tool-call') return false;
+  return Object.values(value).some((inner) => bytesWithin(inner, depth - 1));
+}
+
+function isBytes(value: object): value is ArrayBufferLike | ArrayBufferView {
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return true;
+  return typeof SharedArrayBuffer !== 'undefined' && value instanceof SharedArrayBuffer;
+}
+
+/** The first bytes, which tell the size of an image, as base64. */
+function head(bytes: ArrayBufferLike | ArrayBufferView): string {
+  const { buffer, offset } = ArrayBuffer.isView(bytes)
+    ? { buffer: bytes.buffer, offset: bytes.byteOffset }
+    : { buffer: bytes, offset: 0 };
+  const first = new Uint8Array(buffer, offset, Math.min(bytes.byteLength, 1024));
+  return btoa(String.fromCharCode(...first));
+}
+
+/** Binary data never crosses into the engine: its size and its head are enough. */
 function replaceBytes(this: Record<string, unknown>, key: string, value: unknown): unknown {
   // A toJSON may have made something else of it already.
   const original = this[key];
-  return ArrayBuffer.isView(original) ? { $bytes: original.byteLength } : value;
+  const bytes = typeof original === 'object' && original !== null && isBytes(original);
+  return bytes ? { $bytes: original.byteLength, head: head(original) } : value;
 }
 
 /** A copy of the message along the path, with one value replaced, or left out. */
 function edited<T extends object>(message: T, edit: Edit): T {
+  if (edit.path.length === 0) return JSON.parse(edit.json);
   const copy = shallow(message);
   let holder = copy as Record<string | number, unknown>;
   for (const step of edit.path.slice(0, -1)) {
@@ -440,8 +574,10 @@ function edited<T extends object>(message: T, edit: Edit): T {
     holder = inner as Record<string | number, unknown>;
   }
   const last = edit.path.at(-1) as string | number;
-  if (edit.json === '') delete holder[last];
-  else holder[last] = JSON.parse(edit.json);
+  if (edit.json === '') {
+    if (Array.isArray(holder)) holder.splice(last as number, 1);
+    else delete holder[last];
+  } else holder[last] = JSON.parse(edit.json);
   return copy;
 }
 

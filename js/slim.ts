@@ -22,5 +22,6 @@ export {
   resolve,
   Session,
   type SessionOptions,
+  validate,
 } from './session.js';
 export type * from './types.js';

@@ -7,19 +7,36 @@ export interface ChatMessage {
   content?: unknown;
 }
 
+/** Wire formats: how a provider or an SDK writes a conversation. */
+export type FormatName = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini' | 'ai-sdk';
+
+/** Families of tokenizers. */
+export type TokenizerName = 'o200k' | 'cl100k' | 'claude' | 'llama3' | 'gemini' | 'bytes';
+
 /** Names of the stages of a burst. */
-export type StageName = 'offload' | 'clear' | 'summarize' | 'drop' | 'elide';
+export type StageName =
+  | 'dedupe'
+  | 'offload'
+  | 'clear'
+  | 'reasoning'
+  | 'media'
+  | 'summarize'
+  | 'drop'
+  | 'elide';
 
 /** A stage with its options. */
 export interface StageOptions {
   stage: StageName;
-  /** offload, clear: the newest results that stay as they are. @default 2 and 3 */
+  /**
+   * The newest results that stay as they are; media: the newest images and files.
+   * @default 2 for offload, 3 for clear, 1 for media
+   */
   keepLast?: number | undefined;
-  /** offload, clear: results under this many tokens stay. @default 1000 and 50 */
+  /** Results under this many tokens stay. @default 1000 for offload, 50 for clear and dedupe */
   minTokens?: number | undefined;
   /** offload: tokens of the preview that stays. @default 200 */
   previewTokens?: number | undefined;
-  /** offload, clear: tools whose results stay. */
+  /** dedupe, offload, clear: tools whose results stay. */
   exclude?: string[] | undefined;
   /**
    * Size of the view from which the stage runs: a share of usable in (0, 1], or tokens from 2 up.
@@ -30,8 +47,8 @@ export interface StageOptions {
 
 /** Options of a session. */
 export interface EngineOptions {
-  /** Wire format of the messages. @default 'openai-chat' */
-  format?: 'openai-chat' | undefined;
+  /** Wire format of the messages. @default 'auto': told from the messages themselves */
+  format?: FormatName | 'auto' | undefined;
   /**
    * Context window of the model: prompt and output together. Without it nothing is compacted,
    * and a notice says so, until a provider's overflow error has named the window.
@@ -55,7 +72,7 @@ export interface EngineOptions {
   compactTo?: number | undefined;
   /** Size of the protected tail: a share of usable in (0, 1], or tokens from 2 up. @default 0.2 */
   tail?: number | undefined;
-  /** The stages, cheapest first. @default offload, clear, summarize, drop, elide */
+  /** The stages, cheapest first. @default all of them, in the order of `StageName` */
   stages?: (StageName | StageOptions)[] | undefined;
   /** Model id: calibration and learned windows are kept per model. */
   model?: string | undefined;
@@ -71,8 +88,31 @@ export interface EngineOptions {
    * with `.`. @default from the secret
    */
   namespace?: string | undefined;
-  /** Tokens of an image or file of unknown size. @default 1600 */
+  /**
+   * Family of tokenizers that text is counted like; `bytes` counts a token for each byte.
+   * @default told from `model`, else 'o200k'
+   */
+  tokenizer?: TokenizerName | undefined;
+  /** Tokens of an image of unknown size. @default 1600 */
   imageTokens?: number | undefined;
+  /** Tokens of a file of unknown size. @default 2250 */
+  fileTokens?: number | undefined;
+  /** Tokens of audio of unknown length. @default 1920 */
+  audioTokens?: number | undefined;
+  /** Most bytes of a request's messages, as JSON. @default no limit */
+  maxBytes?: number | undefined;
+  /** Most images and files of a request; the oldest become markers. @default no limit */
+  maxImages?: number | undefined;
+  /**
+   * Keep signed reasoning of older turns although what stands before it was rewritten.
+   * @default false: it leaves the view with the rewrite, since its signature covers that
+   */
+  keepReasoning?: boolean | undefined;
+  /**
+   * Merge the summary into the user message that follows, for chat templates that refuse two
+   * messages of one role in a row. @default false
+   */
+  alternate?: boolean | undefined;
   /** The host answers `put` effects; `Compactor` sets it by its store. */
   store?: boolean | undefined;
   /** The host answers `summarize` effects; `Compactor` sets it by its summarizer. */
@@ -115,6 +155,13 @@ export interface PlanRequest {
   force?: boolean | undefined;
   /** What a summary should give the most room to. */
   focus?: string | undefined;
+  /**
+   * Say what would be decided, and decide nothing. No effects are asked for: the local summarizer
+   * stands in for the host's.
+   */
+  dryRun?: boolean | undefined;
+  /** The provider keeps the conversation itself; the request holds only what is new. */
+  serverHistory?: boolean | undefined;
 }
 
 /** A summary is wanted. Answer with its text. */
@@ -169,6 +216,7 @@ export type Step =
  * - `nothing_to_compact`: over the trigger, but no stage can make the view smaller
  * - `cannot_fit`: over the hard limit, and it cannot be made to fit
  * - `rate_limit`, `not_an_overflow`: the error given as `overflow` is none
+ * - `server_side_history`: the provider keeps the conversation itself, so nothing is touched
  */
 export type Reason =
   | 'under_trigger'
@@ -177,12 +225,24 @@ export type Reason =
   | 'nothing_to_compact'
   | 'cannot_fit'
   | 'rate_limit'
-  | 'not_an_overflow';
+  | 'not_an_overflow'
+  | 'server_side_history';
 
 /** One decision of a burst. */
 export interface Decision {
   stage: StageName;
-  kind: 'offloaded' | 'cleared' | 'elided' | 'covered' | 'dropped';
+  kind:
+    | 'offloaded'
+    | 'cleared'
+    | 'elided'
+    /** An identical result stands further on. */
+    | 'duplicate'
+    /** The same call was made again further on. */
+    | 'superseded'
+    /** Reasoning that left. */
+    | 'removed'
+    | 'covered'
+    | 'dropped';
   /** First message. */
   index: number;
   /** Part of it. */
@@ -209,6 +269,20 @@ export interface Repair {
     | 'unanswered_call'
     | 'duplicate_id'
     | 'empty_message'
+    /** An empty text among other content. */
+    | 'empty_text'
+    /** A result that is marked as an error and says nothing. */
+    | 'empty_error'
+    /** Reasoning at the end of a turn: nothing followed it. */
+    | 'trailing_reasoning'
+    /** What stood before or between the results of a turn: it follows them. */
+    | 'misplaced_content'
+    /** Reasoning that nothing of the model follows, as aborted responses leave it. */
+    | 'stranded_reasoning'
+    /** A response of a Gemini function that is no object. */
+    | 'bare_response'
+    /** The assistant begins where only the user may. */
+    | 'assistant_first'
     /** An empty `tool_calls` array, which the view leaves out. */
     | 'empty_calls'
     | 'lone_surrogate'
@@ -226,11 +300,26 @@ export interface Repair {
   detail: string;
 }
 
+/** Something in the transcript that a provider would refuse. */
+export interface Problem {
+  kind: Repair['kind'];
+  /** Message of the transcript. */
+  index: number;
+  /** Call id. */
+  id?: string;
+  /** What the provider says to it. */
+  says: string;
+  /** How the view mends it. */
+  repair: string;
+}
+
 /** Something the host should know. */
 export interface Notice {
   code:
     | 'unknown_window'
     | 'cannot_fit'
+    /** More bytes or images than allowed, and no way to have less. */
+    | 'over_bytes'
     | 'empty_view'
     | 'missing_sections'
     | 'summary_dropped'
@@ -305,6 +394,46 @@ export interface OpenAIChatTool {
   type: 'function';
   function: { name: string; description: string; parameters: Record<string, unknown> };
 }
+
+/** A tool as a request of OpenAI Responses carries it. */
+export interface OpenAIResponsesTool {
+  type: 'function';
+  name: string;
+  description: string;
+  parameters: Record<string, unknown>;
+}
+
+/** A tool as a request of Anthropic Messages carries it. */
+export interface AnthropicTool {
+  name: string;
+  description: string;
+  input_schema: Record<string, unknown>;
+}
+
+/** A tool as a request of Gemini carries it. */
+export interface GeminiTool {
+  functionDeclarations: {
+    name: string;
+    description: string;
+    parametersJsonSchema: Record<string, unknown>;
+  }[];
+}
+
+/** A tool as the language models of the AI SDK take it. */
+export interface AiSdkTool {
+  type: 'function';
+  name: string;
+  description: string;
+  inputSchema: Record<string, unknown>;
+}
+
+/** A tool as a request of the session's wire format carries it. */
+export type ToolDefinition =
+  | OpenAIChatTool
+  | OpenAIResponsesTool
+  | AnthropicTool
+  | GeminiTool
+  | AiSdkTool;
 
 /** The recall tool without the shape of a wire format. */
 export interface RecallTool {

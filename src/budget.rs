@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::count::media;
 use crate::error::Error;
 use crate::options::{Options, invalid, whole};
 
@@ -42,10 +43,16 @@ impl Mark {
 pub(crate) struct Sizes {
     pub window: Option<u32>,
     reserve: Option<u32>,
+    /// Most tokens that the request lets the model write.
+    pub output: Option<u32>,
     compact_at: Mark,
     compact_to: Mark,
     tail: Mark,
     pub image_tokens: u32,
+    pub file_tokens: u32,
+    pub audio_tokens: u32,
+    pub max_bytes: Option<u32>,
+    pub max_images: Option<u32>,
     summary_max: Option<u32>,
     pub summary_window: Option<u32>,
     pub max_calls: u32,
@@ -78,10 +85,18 @@ impl Sizes {
         Ok(Sizes {
             window: whole("options.window", options.window, 1)?,
             reserve: whole("options.reserve", options.reserve, 0)?,
+            output: None,
             compact_at,
             compact_to,
             tail: mark("tail", options.tail, 0.20, 2)?,
-            image_tokens: whole("options.imageTokens", options.image_tokens, 0)?.unwrap_or(1600),
+            image_tokens: whole("options.imageTokens", options.image_tokens, 0)?
+                .unwrap_or(media::IMAGE),
+            file_tokens: whole("options.fileTokens", options.file_tokens, 0)?
+                .unwrap_or(media::FILE),
+            audio_tokens: whole("options.audioTokens", options.audio_tokens, 0)?
+                .unwrap_or(media::AUDIO),
+            max_bytes: whole("options.maxBytes", options.max_bytes, 1)?,
+            max_images: whole("options.maxImages", options.max_images, 0)?,
             summary_max: whole("options.summary.maxTokens", summary.max_tokens, 16)?,
             summary_window: whole("options.summary.window", summary.window, 1000)?,
             max_calls: whole("options.summary.maxCalls", summary.max_calls, 0)?.unwrap_or(8),
@@ -95,7 +110,8 @@ impl Sizes {
 
     pub(crate) fn budget(&self, window: u32) -> Budget {
         // A reserve of half the window at most, so that usable grows with the window.
-        let reserve = self.reserve.unwrap_or_else(|| (window / 4).min(16_384)).min(window / 2);
+        let reserve = self.reserve.unwrap_or_else(|| (window / 4).min(16_384));
+        let reserve = reserve.max(self.output.unwrap_or(0)).min(window / 2);
         let usable = (window - reserve).max(1);
         let trigger = self.compact_at.of(usable);
         let target = self.compact_to.of(usable).min((trigger - 1).max(1));

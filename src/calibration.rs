@@ -31,17 +31,29 @@ impl Calibration {
         &mut self.models[at]
     }
 
-    /// Takes one usage report: `real` tokens for a view estimated at `raw`. The first samples
-    /// weigh 1/n, later ones a fifth. Reports off by more than the factor `OUTLIER` measure
-    /// something else (a truncated prompt, another request) and are left aside.
+    /// Takes one usage report: `real` tokens for a view estimated at `raw`. Reports off by more
+    /// than the factor [`OUTLIER`] measure something else (a truncated prompt, another request)
+    /// and are left aside.
+    ///
+    /// The first samples weigh 1/n, later ones a fifth: they only smooth what is left of the
+    /// estimate's own scatter. A sample that is off by more than [`SURPRISE`] says that the content
+    /// has changed: it weighs a half, and so does the next.
     pub(crate) fn sample(&mut self, model: &str, real: f64, raw: u32) {
         let seen = real / f64::from(raw.max(1));
         if !(1.0 / OUTLIER..=OUTLIER).contains(&seen) {
             return;
         }
         let learned = self.of(model);
+        let surprising = (seen / learned.ratio - 1.0).abs() > SURPRISE;
+        let weight = match learned.samples {
+            0 => 1.0,
+            before if before > 1 && surprising => {
+                learned.samples = 0;
+                0.5
+            }
+            before => (1.0 / (f64::from(before) + 1.0)).max(0.2),
+        };
         learned.samples = learned.samples.saturating_add(1);
-        let weight = (1.0 / f64::from(learned.samples)).max(0.2);
         learned.ratio = rounded(learned.ratio + (seen - learned.ratio) * weight);
     }
 
@@ -59,23 +71,89 @@ fn rounded(ratio: f64) -> f64 {
     (ratio * 1e6).round() / 1e6
 }
 
+/// What real views of one kind scatter by, from call to call, stays well below.
+const SURPRISE: f64 = 0.025;
+
 /// Scripts and tokenizers differ by up to five from our estimate; more is no measurement.
 const OUTLIER: f64 = 5.0;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::count::Family;
 
     #[test]
-    fn first_samples_count_most_and_outliers_not_at_all() {
+    fn the_first_sample_decides_and_outliers_count_not_at_all() {
         let mut calibration = Calibration::default();
         calibration.sample("m", 200.0, 100);
         assert_eq!(calibration.ratio("m"), 2.0);
-        calibration.sample("m", 100.0, 100);
-        assert_eq!(calibration.ratio("m"), 1.5);
+        calibration.sample("m", 204.0, 100);
+        assert_eq!(calibration.ratio("m"), 2.02);
         calibration.sample("m", 100_000.0, 100);
         calibration.sample("m", f64::NAN, 100);
-        assert_eq!(calibration.ratio("m"), 1.5);
+        assert_eq!(calibration.ratio("m"), 2.02);
         assert_eq!(calibration.ratio("other"), 1.0);
+    }
+
+    #[test]
+    fn one_strange_report_does_not_stand_against_the_next() {
+        let mut calibration = Calibration::default();
+        for _ in 0..8 {
+            calibration.sample("m", 100.0, 100);
+        }
+        calibration.sample("m", 130.0, 100);
+        assert_eq!(calibration.ratio("m"), 1.15);
+        calibration.sample("m", 100.0, 100);
+        assert_eq!(calibration.ratio("m"), 1.075);
+    }
+
+    /// Estimated tokens of texts of a class, and what another tokenizer really counts.
+    fn turns(class: &str, family: Family, real: usize) -> Vec<(u32, f64)> {
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/");
+        let read = |file: &str| std::fs::read_to_string(format!("{corpus}{file}")).unwrap();
+        let truth = read("truth.tsv");
+        let rows = truth.lines().filter(|row| row.split(['/', '.']).nth(1) == Some(class));
+        rows.map(|row| {
+            let fields: Vec<&str> = row.split('\t').collect();
+            (family.text(&read(fields[0])), fields[real].parse().unwrap())
+        })
+        .collect()
+    }
+
+    #[test]
+    fn two_samples_settle_it_and_a_shift_from_prose_to_json_is_caught_in_two_turns() {
+        let [o200k, cl100k, claude, gemini] = [1, 2, 3, 5];
+        for (family, tokenizer) in [
+            (Family::O200k, o200k),
+            (Family::O200k, cl100k),
+            (Family::O200k, claude),
+            (Family::Claude, claude),
+            (Family::Gemini, gemini),
+        ] {
+            let mut calibration = Calibration::default();
+            let mut view = (0, 0.0);
+            let mut errors = Vec::new();
+            let mut turn = |view: &mut (u32, f64), text: &(u32, f64)| {
+                *view = (view.0 + text.0, view.1 + text.1);
+                let estimate = f64::from(view.0) * calibration.ratio("m");
+                calibration.sample("m", view.1, view.0);
+                (estimate / view.1 - 1.0).abs()
+            };
+            for text in turns("english", family, tokenizer) {
+                errors.push(turn(&mut view, &text));
+            }
+            for (at, error) in errors.iter().enumerate().skip(2) {
+                assert!(*error < 0.02, "prose, turn {at}: {error}");
+            }
+            // A burst took the prose away; what comes now is JSON.
+            view = (0, 0.0);
+            errors.clear();
+            for text in turns("json", family, tokenizer) {
+                errors.push(turn(&mut view, &text));
+            }
+            for (at, error) in errors.iter().enumerate().skip(2) {
+                assert!(*error < 0.03, "JSON, turn {at}: {error}, {errors:?}");
+            }
+        }
     }
 }

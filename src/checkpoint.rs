@@ -5,6 +5,7 @@ use crate::calibration::Learned;
 use crate::decision::{Action, Author, Decision, Place, Ref, Summary};
 use crate::engine::{Breaker, Engine, hex};
 use crate::error::{Error, ErrorCode};
+use crate::format::FormatName;
 use crate::json::{Value, write_string};
 use crate::options::Options;
 
@@ -17,13 +18,16 @@ impl Engine {
     pub fn checkpoint(&self) -> String {
         let mut out = Writer(String::from("{"));
         out.member("tidemark", VERSION);
-        out.member("format", self.options.format.as_str());
+        out.member("format", self.format_name.map_or("auto", FormatName::as_str));
         out.member("secret", &*hex(&self.secret));
         let parts = self.decisions.parts.iter().map(|(place, decision)| {
             let (action, head, tail) = match decision.action {
                 Action::Offloaded { head, tail } => ("o", head, tail),
                 Action::Elided { head, tail } => ("e", head, tail),
                 Action::Cleared => ("c", 0, 0),
+                Action::Duplicate => ("d", 0, 0),
+                Action::Superseded => ("s", 0, 0),
+                Action::Removed => ("r", 0, 0),
             };
             let name = format!("{}{:016x}", decision.reference, decision.anchor);
             let mut row = Writer(String::from("["));
@@ -87,7 +91,14 @@ impl Engine {
     pub fn restore(mut options: Options, checkpoint: &str) -> Result<Engine, Error> {
         let json = parse(checkpoint, "checkpoint", ErrorCode::InvalidCheckpoint)?;
         let saved = Saved::open(json.root())?;
-        if saved.text("format")? != options.format.as_str() {
+        let name = saved.text("format")?;
+        let format = FormatName::parse(&name);
+        if format.is_none() && name != "auto" {
+            return Err(damaged("format"));
+        }
+        if options.format.is_none() {
+            options.format = format;
+        } else if format.is_some() && format != options.format {
             let what = "it was made for another wire format than options.format";
             return Err(Error::at(ErrorCode::UnsupportedCheckpoint, "checkpoint.format", what));
         }
@@ -247,6 +258,9 @@ fn read_part(row: Value<'_>) -> Option<(Place, Decision)> {
         "o" => Action::Offloaded { head, tail },
         "e" => Action::Elided { head, tail },
         "c" => Action::Cleared,
+        "d" => Action::Duplicate,
+        "s" => Action::Superseded,
+        "r" => Action::Removed,
         _ => return None,
     };
     let reference = Ref::parse(name.get(..12)?)?;

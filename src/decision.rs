@@ -57,6 +57,12 @@ pub(crate) enum Action {
     Elided { head: u32, tail: u32 },
     /// A note alone.
     Cleared,
+    /// A note that points to an identical result further on.
+    Duplicate,
+    /// A note that points to the result of the same call made again further on.
+    Superseded,
+    /// Nothing.
+    Removed,
 }
 
 impl Action {
@@ -65,6 +71,9 @@ impl Action {
             Action::Offloaded { .. } => "offloaded",
             Action::Elided { .. } => "elided",
             Action::Cleared => "cleared",
+            Action::Duplicate => "duplicate",
+            Action::Superseded => "superseded",
+            Action::Removed => "removed",
         }
     }
 }

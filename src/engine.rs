@@ -4,28 +4,35 @@ mod burst;
 mod fold;
 mod outcome;
 
+use std::borrow::Cow;
 use std::collections::BinaryHeap;
 
 use sha2::{Digest, Sha256};
 
 use crate::arguments::parse;
+use crate::body::Body;
 use crate::budget::{Budget, Sizes};
 use crate::calibration::Calibration;
-use crate::count;
+use crate::count::media::ImagePrice;
+use crate::count::{self, Family};
 use crate::decision::{Decisions, Place, Ref};
 use crate::error::{Error, ErrorCode};
-use crate::format::{Format, Reading, read_messages};
+use crate::format::{Format, FormatName, Reading, detect, read_messages, read_rest};
+use crate::json::Value;
 use crate::options::{Options, invalid};
 use crate::recall::{self, RecallArgs, RecallStep};
 use crate::stage::{Stage, default_stages};
-use crate::transcript::{PartKind, Transcript};
-use crate::view::{Item, Repair, View};
+use crate::transcript::{HashKey, PartKind, Transcript};
+use crate::view::{Item, Problem, Repair, View};
 
 use burst::Burst;
 pub use outcome::{
     Audit, Decided, Effect, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest, Reason,
     RecallTool, Render, Reply, Step, SummaryReport, Usage,
 };
+
+/// A tokenizer of the host's own: tokens of a text, or nothing where it fails.
+pub type Tokenizer = Box<dyn Fn(&str) -> Option<u32>>;
 
 /// One conversation.
 ///
@@ -46,16 +53,28 @@ pub struct Engine {
     pub(crate) secret: [u8; 16],
     namespace: String,
     nonce: String,
+    /// The wire format, once it is known.
+    pub(crate) format_name: Option<FormatName>,
     format: &'static dyn Format,
-    reading: Reading,
+    /// Tokenizers that the model's is alike.
+    pub(crate) family: Family,
+    image: ImagePrice,
+    /// The host's own tokenizer.
+    exact: Option<Tokenizer>,
+    pub(crate) key: HashKey,
     pub(crate) transcript: Transcript,
     pub(crate) decisions: Decisions,
     /// Raw tokens of the tool schemas.
     tools: u32,
+    /// Raw tokens of instructions that stand beside the messages.
+    system: u32,
     /// Raw tokens of the recall tool's own schema; none where the host's tools hold it already.
     recall_schema: u32,
     /// Raw tokens of the view, tools left out.
     visible: u32,
+    /// Bytes of the view's JSON, about, and its images and files.
+    bytes: u32,
+    media: u32,
     /// Raw tokens of the message that stands for what is hidden.
     head: u32,
     epoch: u32,
@@ -77,8 +96,30 @@ pub struct Engine {
     notices: Vec<Notice>,
     burst: Option<Burst>,
     next_effect: u32,
+    /// A dry run: the host is asked for nothing.
+    dry: bool,
+    /// The request body that is worked on.
+    pub(crate) body: Option<Body>,
+    /// The provider keeps the conversation itself: nothing is to be decided here.
+    pub(crate) server_history: bool,
+    /// The last plan was for such a request: its messages are sent as they are.
+    untouched: bool,
     /// Decisions came from a checkpoint and have not met their transcript yet.
     pub(crate) unverified: bool,
+}
+
+/// The state that a plan may change.
+struct Memory {
+    decisions: Decisions,
+    calibration: Calibration,
+    windows: Vec<(String, u32)>,
+    measured: Option<u32>,
+    before_burst: Option<u32>,
+    breaker: Breaker,
+    rest: Option<(u32, u32)>,
+    low_savings: u32,
+    repairs: Vec<Repair>,
+    told: Vec<(u32, &'static str)>,
 }
 
 /// Failures of the host's summarizer.
@@ -124,20 +165,35 @@ impl Engine {
             u64::from_le_bytes(bytes)
         };
         let key = (half(0), half(8));
+        let format = options.format.unwrap_or_default().format();
+        let family = match (&options.tokenizer, &options.model) {
+            (Some(name), _) => Family::parse(name).ok_or_else(|| {
+                invalid("options.tokenizer", &["one of ", &Family::names()].concat())
+            })?,
+            (None, Some(model)) => Family::of_model(model).unwrap_or_default(),
+            (None, None) => Family::default(),
+        };
         let mut engine = Engine {
-            reading: Reading { key, image_tokens: sizes.image_tokens },
+            family,
+            image: ImagePrice::of(options.model.as_deref().unwrap_or_default(), family),
+            exact: None,
+            key,
             sizes,
             stages,
-            format: options.format.format(),
+            format_name: options.format,
+            format,
             nonce: hex(&derive(&secret, "fence")[..4]),
             secret,
             namespace,
             options,
-            transcript: Transcript::new(key),
+            transcript: Transcript::new(key, format.pairing(), format.unique_ids()),
             decisions: Decisions::default(),
             tools: 0,
+            system: 0,
             recall_schema: 0,
             visible: 0,
+            bytes: 0,
+            media: 0,
             head: 0,
             epoch: 0,
             touched: 0,
@@ -153,10 +209,41 @@ impl Engine {
             notices: Vec::new(),
             burst: None,
             next_effect: 0,
+            dry: false,
+            body: None,
+            server_history: false,
+            untouched: false,
             unverified: false,
         };
         engine.set_tools("")?;
         Ok(engine)
+    }
+
+    /// Counts new parts with the host's own tokenizer, once each; where that gives nothing, they are
+    /// estimated.
+    pub fn set_tokenizer(&mut self, tokenizer: Tokenizer) {
+        self.exact = Some(tokenizer);
+    }
+
+    fn reading(&self) -> Reading<'_> {
+        Reading {
+            key: self.key,
+            family: self.family,
+            exact: self.exact.as_deref(),
+            image: self.image,
+            image_tokens: self.sizes.image_tokens,
+            file_tokens: self.sizes.file_tokens,
+            audio_tokens: self.sizes.audio_tokens,
+        }
+    }
+
+    /// Takes the model that a request names, where the options name none.
+    pub(crate) fn set_model(&mut self, model: String) {
+        if self.options.tokenizer.is_none() && self.is_empty() {
+            self.family = Family::of_model(&model).unwrap_or_default();
+            self.image = ImagePrice::of(&model, self.family);
+        }
+        self.options.model = Some(model);
     }
 
     /// Messages ingested so far.
@@ -171,35 +258,57 @@ impl Engine {
 
     /// Makes the transcript its first `from` messages followed by the JSON array `json`.
     /// Messages that are what they were keep what was decided on them; costs grow with `json`
-    /// alone. `pins` are indices of messages in `json` that must never be compacted.
+    /// alone. `pins` are the indices, ascending, of messages in `json` that must never be
+    /// compacted.
     ///
     /// # Errors
     /// `invalid_option` when `from` is past the end, `invalid_json` or `invalid_transcript`
     /// naming the message.
     pub fn ingest(&mut self, from: usize, json: &str, pins: &[u32]) -> Result<(), Error> {
+        let parsed = parse(json, "messages", ErrorCode::InvalidJson)?;
+        self.server_history = false;
+        self.ingest_values(from, parsed.root(), pins)
+    }
+
+    pub(crate) fn ingest_values(
+        &mut self,
+        from: usize,
+        list: Value<'_>,
+        pins: &[u32],
+    ) -> Result<(), Error> {
         if from > self.len() {
             let have = self.len();
             return Err(invalid("from", &format!("at most {have}, the messages known so far")));
         }
-        let mut messages = read_messages(self.format, json, from, self.reading)?;
-        for pin in pins {
-            if let Some(at) = (*pin as usize).checked_sub(from).filter(|at| *at < messages.len()) {
-                messages[at].pinned = true;
-            }
+        if self.format_name.is_none()
+            && let Some(name) = detect(list)
+        {
+            self.read_as(name)?;
         }
+        // What is known, byte for byte, is not read again.
         let known = &self.transcript.messages[from..];
-        let same = messages
-            .iter()
+        let pinned = |at: usize| pins.binary_search(&((from + at) as u32)).is_ok();
+        let same = list
+            .items()
             .zip(known)
-            .take_while(|(new, old)| new.raw == old.raw && new.pinned == old.pinned)
+            .enumerate()
+            .take_while(|(at, (new, old))| {
+                new.raw() == &*old.raw && old.pinned == (old.stays || pinned(*at))
+            })
             .count();
-        if same == messages.len() && same == known.len() && !self.unverified {
+        let mut messages = read_rest(self.format, list, from, same, self.reading())?;
+        for (message, at) in messages.iter_mut().zip(same..) {
+            message.pinned = message.stays || pinned(at);
+        }
+        if messages.is_empty() && same == known.len() && !self.unverified {
             return Ok(());
         }
         let changed = from + same;
         let before = self.len();
         let lead = self.transcript.lead;
-        let first = self.transcript.replace(changed, messages.split_off(same));
+        let pending = self.transcript.pending;
+        let begins = self.format.user_first() && from <= self.transcript.opening() as usize;
+        let first = self.transcript.replace(changed, messages);
         if self.burst.as_ref().is_some_and(|burst| changed < burst.tail as usize) {
             self.burst = None;
         }
@@ -208,17 +317,19 @@ impl Engine {
             self.told.truncate(self.told.partition_point(|(index, _)| (*index as usize) < changed));
         }
         let moved = rewritten && self.reanchor(changed as u32);
-        if self.snap() || moved || lead != self.transcript.lead {
+        if self.snap() || moved || lead != self.transcript.lead || begins {
             self.recount();
             return Ok(());
         }
-        self.visible -= std::mem::take(&mut self.transcript.removed).min(self.visible);
+        let removed = std::mem::take(&mut self.transcript.removed);
+        self.take_away(removed);
         self.touched = self.touched.min(first);
-        // The unit before may have held calls that now count as unanswered.
-        if let Some(before) = first.checked_sub(1)
-            && self.cost(before)
-        {
-            self.touched = self.touched.min(before);
+        // Units before may have held calls that now count as unanswered.
+        let from = pending.map_or(first, |index| self.transcript.unit_of(index));
+        for before in from.min(first.saturating_sub(1))..first {
+            if self.cost(before) {
+                self.touched = self.touched.min(before);
+            }
         }
         for unit in first..self.transcript.units.len() {
             self.cost(unit);
@@ -226,30 +337,92 @@ impl Engine {
         Ok(())
     }
 
-    /// Sets the tool schemas that go with each request, a JSON array; empty text for none.
+    /// Reads the known messages again, as those of another format.
+    pub(crate) fn read_as(&mut self, name: FormatName) -> Result<(), Error> {
+        let format = name.format();
+        let known = self.transcript.messages.iter().map(|message| &*message.raw);
+        let known = ["[", &known.collect::<Vec<_>>().join(","), "]"].concat();
+        let known = parse(&known, "messages", ErrorCode::InvalidJson)?;
+        let mut messages = read_messages(format, known.root(), 0, self.reading())?;
+        for (message, old) in messages.iter_mut().zip(&self.transcript.messages) {
+            message.pinned |= old.pinned;
+        }
+        self.format_name = Some(name);
+        self.format = format;
+        if self.recall_schema > 0
+            && let Some(own) = self.recall_name()
+        {
+            self.recall_schema = self.own_schema(own);
+        }
+        self.transcript = Transcript::new(self.key, format.pairing(), format.unique_ids());
+        if !messages.is_empty() {
+            self.burst = None;
+            self.transcript.replace(0, messages);
+            self.reanchor(0);
+            self.recount();
+        }
+        Ok(())
+    }
+
+    /// Sets the tool schemas that go with each request, a JSON array, or an object of them by
+    /// name; empty text for none.
     ///
     /// # Errors
     /// `invalid_json`.
     pub fn set_tools(&mut self, json: &str) -> Result<(), Error> {
-        let own = self.recall_name().map(|name| {
-            (name.to_owned(), self.format.tool(name, recall::DESCRIPTION, recall::PARAMETERS))
-        });
+        let own = self.recall_name().map(str::to_owned);
         let mut tools = 0;
         let mut offered = false;
         if !json.is_empty() {
             let parsed = parse(json, "tools", ErrorCode::InvalidJson)?;
+            let is_own = |name: &str| own.as_deref() == Some(name);
+            let mut add = |name: Option<&str>, tool: Value<'_>| {
+                tools += self.family.text(tool.raw()) + TOOL_FRAMING;
+                offered |= name.is_some_and(is_own);
+            };
+            for (name, tool) in parsed.root().members() {
+                add(Some(&*name), tool);
+            }
             for tool in parsed.root().items() {
-                tools += count::text(tool.raw()) + TOOL_FRAMING;
-                let body = tool.get("function").unwrap_or(tool);
-                let name = body.get("name").and_then(|name| name.string());
-                offered |= own.as_ref().is_some_and(|(own, _)| name.as_deref() == Some(own));
+                let declared = tool.get("functionDeclarations");
+                let declared = declared.or_else(|| tool.get("function_declarations"));
+                if let Some(list) = declared {
+                    for tool in list.items() {
+                        add(name_of(tool).as_deref(), tool);
+                    }
+                    continue;
+                }
+                add(name_of(tool.get("function").unwrap_or(tool)).as_deref(), tool);
             }
         }
         self.tools = tools;
         self.recall_schema = match own {
-            Some((_, schema)) if !offered => count::text(&schema) + TOOL_FRAMING,
+            Some(own) if !offered => self.own_schema(&own),
             _ => 0,
         };
+        Ok(())
+    }
+
+    /// Raw tokens of the recall tool's schema.
+    fn own_schema(&self, name: &str) -> u32 {
+        let schema = self.format.tool(name, recall::DESCRIPTION, recall::PARAMETERS);
+        self.family.text(&schema) + TOOL_FRAMING
+    }
+
+    /// Sets the instructions that go with each request beside the messages, as JSON: a string, or
+    /// what the format has in its place; empty text for none.
+    ///
+    /// # Errors
+    /// `invalid_json`.
+    pub fn set_system(&mut self, json: &str) -> Result<(), Error> {
+        self.system = 0;
+        if !json.is_empty() {
+            let parsed = parse(json, "system", ErrorCode::InvalidJson)?;
+            let root = parsed.root();
+            let text = root.string();
+            let tokens = self.family.text(text.as_deref().unwrap_or(root.raw()));
+            self.system = tokens + count::MESSAGE_FRAMING;
+        }
         Ok(())
     }
 
@@ -260,7 +433,7 @@ impl Engine {
         let tokens = self.tokens();
         Estimate {
             tokens,
-            tools: self.scaled(self.schemas()),
+            tools: self.scaled(self.beside()),
             messages: self.transcript.len(),
             ratio,
             window: budget.map(|budget| budget.window),
@@ -276,7 +449,9 @@ impl Engine {
     /// `(u32::MAX, 0, 0)` asks for everything.
     pub fn render(&mut self, epoch: u32, unit: u32, items_before: u32) -> Render {
         let units = self.transcript.units.len();
-        let known = epoch == self.epoch && unit as usize <= self.touched.min(units);
+        // A merged summary stands in a unit of its own transcript place: start over.
+        let merged = self.options.alternate && self.decisions.hidden() > 0;
+        let known = !merged && epoch == self.epoch && unit as usize <= self.touched.min(units);
         let (from, keep) = if known { (unit as usize, items_before) } else { (0, 0) };
         let items = self.view().items(from);
         let settled = units.saturating_sub(1);
@@ -288,6 +463,8 @@ impl Engine {
             unit: settled as u32,
             items_before: total.saturating_sub(last),
             keep,
+            lead: self.transcript.lead,
+            hidden: self.transcript.lead.saturating_add(self.decisions.hidden()),
             items,
         }
     }
@@ -357,6 +534,17 @@ impl Engine {
         })
     }
 
+    /// What a provider would refuse in the transcript as it stands.
+    pub fn problems(&self) -> Vec<Problem> {
+        let format = self.format_name.unwrap_or_default();
+        let units = &self.transcript.units;
+        let repairs = units.iter().flat_map(|unit| self.view().unit(unit).repairs);
+        let mut problems: Vec<Problem> =
+            repairs.map(|repair| Problem::of(repair, format)).collect();
+        problems.sort_by_key(|problem| problem.index);
+        problems
+    }
+
     /// Abandons a burst; replies to its effects are ignored from now on.
     pub fn cancel(&mut self) {
         self.burst = None;
@@ -367,7 +555,10 @@ impl Engine {
             transcript: &self.transcript,
             decisions: &self.decisions,
             format: self.format,
+            family: self.family,
             recall: self.recall_name(),
+            alternate: self.options.alternate,
+            untouched: self.untouched,
         }
     }
 
@@ -387,14 +578,15 @@ impl Engine {
         (f64::from(raw) * self.ratio()) as u32
     }
 
-    /// Raw tokens of the tool schemas, the recall tool's own while it is offered.
-    fn schemas(&self) -> u32 {
-        self.tools + if self.decisions.any() { self.recall_schema } else { 0 }
+    /// Raw tokens beside the messages: instructions and tool schemas, the recall tool's own while
+    /// it is offered.
+    fn beside(&self) -> u32 {
+        self.system + self.tools + if self.decisions.any() { self.recall_schema } else { 0 }
     }
 
     /// Raw tokens of the view, tools included.
     fn raw(&self) -> u32 {
-        self.visible.saturating_add(self.schemas())
+        self.visible.saturating_add(self.beside())
     }
 
     /// Calibrated tokens of the view, tools included.
@@ -420,6 +612,15 @@ impl Engine {
 
     fn window_key(&self) -> String {
         format!("{}\n{}", self.options.endpoint.as_deref().unwrap_or_default(), self.model())
+    }
+
+    /// How far the request is over its budget of bytes: bytes, and the budget.
+    fn over_bytes(&self) -> Option<(u32, u32)> {
+        self.sizes.max_bytes.map(|most| (self.bytes, most)).filter(|(bytes, most)| bytes > most)
+    }
+
+    fn over_images(&self) -> bool {
+        self.sizes.max_images.is_some_and(|most| self.media > most)
     }
 
     pub(crate) fn budget(&self) -> Option<Budget> {
@@ -466,35 +667,80 @@ impl Engine {
         }
         self.repairs.append(&mut new);
         if unit.shown {
-            self.visible -= unit.tokens.min(self.visible);
+            self.take_away(unit.sizes());
         }
         if shown {
             self.visible = self.visible.saturating_add(rendered.tokens);
+            self.bytes = self.bytes.saturating_add(rendered.bytes);
+            self.media = self.media.saturating_add(rendered.media);
         }
         let slot = &mut self.transcript.units[index];
         let changed = slot.tokens != rendered.tokens || slot.shown != shown;
         slot.tokens = rendered.tokens;
+        slot.bytes = rendered.bytes;
+        slot.media = rendered.media;
         slot.shown = shown;
         changed
     }
 
+    fn take_away(&mut self, [tokens, bytes, media]: [u32; 3]) {
+        self.visible = self.visible.saturating_sub(tokens);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.media = self.media.saturating_sub(media);
+    }
+
     /// Counts everything again: decisions changed.
     fn recount(&mut self) {
-        self.transcript.removed = 0;
+        self.transcript.removed = [0; 3];
         self.epoch = self.epoch.wrapping_add(1);
         self.touched = 0;
         self.head =
-            self.view().head().map_or(0, |head| count::text(&head) + count::MESSAGE_FRAMING);
+            self.view().head().map_or(0, |head| self.family.text(&head) + count::MESSAGE_FRAMING);
         self.visible = self.head;
+        self.bytes = 0;
+        self.media = 0;
+        // What was hidden and stays so costs what it did: bursts stay as cheap as the view.
         for index in 0..self.transcript.units.len() {
             let unit = self.transcript.units[index];
-            // What was hidden and stays so costs what it did: bursts stay as cheap as the view.
             if !unit.shown && unit.tokens > 0 && !self.view().shows(&unit) {
                 continue;
             }
             self.transcript.units[index].shown = false;
             self.cost(index);
         }
+    }
+
+    /// What a dry run must leave as it was.
+    fn memory(&self) -> Memory {
+        Memory {
+            decisions: self.decisions.clone(),
+            calibration: self.calibration.clone(),
+            windows: self.windows.clone(),
+            measured: self.measured,
+            before_burst: self.before_burst,
+            breaker: self.breaker,
+            rest: self.rest,
+            low_savings: self.low_savings,
+            repairs: self.repairs.clone(),
+            told: self.told.clone(),
+        }
+    }
+
+    fn remember(&mut self, memory: Memory) {
+        let changed = self.decisions != memory.decisions;
+        self.decisions = memory.decisions;
+        self.calibration = memory.calibration;
+        self.windows = memory.windows;
+        self.measured = memory.measured;
+        self.before_burst = memory.before_burst;
+        self.breaker = memory.breaker;
+        self.rest = memory.rest;
+        self.low_savings = memory.low_savings;
+        if changed {
+            self.recount();
+        }
+        self.repairs = memory.repairs;
+        self.told = memory.told;
     }
 
     /// Holds decisions against a transcript that changed from `changed` on. What no longer
@@ -606,6 +852,10 @@ impl Engine {
 fn no_transcript() -> Error {
     let what = "the checkpoint has not met its transcript: bring the whole transcript first";
     Error::at(ErrorCode::InvalidTranscript, "messages", what)
+}
+
+fn name_of(tool: Value<'_>) -> Option<Cow<'_, str>> {
+    tool.get("name")?.string()
 }
 
 fn not_found(args: &RecallArgs) -> String {

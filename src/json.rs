@@ -19,11 +19,20 @@ pub(crate) enum Kind {
     Object,
 }
 
+/// How a string literal is spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Escapes {
+    None,
+    /// As `JSON.stringify` spells quotes, backslashes, line breaks and the like.
+    Usual,
+    /// With code units or slashes, which have other spellings.
+    Unusual,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Node {
     kind: Kind,
-    /// A string holds a backslash.
-    escaped: bool,
+    escapes: Escapes,
     start: u32,
     end: u32,
     /// Index of the first node after this one's subtree.
@@ -81,10 +90,12 @@ pub(crate) struct Value<'j> {
 }
 
 impl<'j> Value<'j> {
+    #[inline(always)]
     fn node(&self) -> Node {
         self.nodes[self.at]
     }
 
+    #[inline(always)]
     pub(crate) fn kind(&self) -> Kind {
         self.node().kind
     }
@@ -94,6 +105,7 @@ impl<'j> Value<'j> {
     }
 
     /// Byte range of the value in the text, quotes and brackets included.
+    #[inline(always)]
     pub(crate) fn span(&self) -> Range<usize> {
         let node = self.node();
         node.start as usize..node.end as usize
@@ -110,17 +122,28 @@ impl<'j> Value<'j> {
             return None;
         }
         let inner = &self.src[node.start as usize + 1..node.end as usize - 1];
-        Some(if node.escaped { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) })
+        Some(match node.escapes {
+            Escapes::None => Cow::Borrowed(inner),
+            _ => Cow::Owned(unescape(inner)),
+        })
     }
 
-    /// The decoded string, and whether it held a lone surrogate.
-    pub(crate) fn checked_string(&self) -> Option<(Cow<'j, str>, bool)> {
-        if self.kind() != Kind::String || !self.node().escaped {
-            return self.string().map(|text| (text, false));
+    /// The inside of a string literal as `JSON.stringify` would spell it, borrowed; none of other
+    /// values and spellings.
+    pub(crate) fn usual(&self) -> Option<&'j str> {
+        let node = self.node();
+        if node.kind != Kind::String || node.escapes == Escapes::Unusual {
+            return None;
         }
-        let span = self.span();
-        let (text, lone) = unescape_checked(&self.src[span.start + 1..span.end - 1]);
-        Some((Cow::Owned(text), lone))
+        Some(&self.src[node.start as usize + 1..node.end as usize - 1])
+    }
+
+    /// The inside of the longest string literal in the value.
+    pub(crate) fn longest_string(&self) -> &'j str {
+        let end = (self.node().next as usize).max(self.at + 1);
+        let strings = self.nodes[self.at..end].iter().filter(|node| node.kind == Kind::String);
+        let longest = strings.max_by_key(|node| node.end - node.start);
+        longest.map_or("", |node| &self.src[node.start as usize + 1..node.end as usize - 1])
     }
 
     pub(crate) fn number(&self) -> Option<f64> {
@@ -168,7 +191,23 @@ impl<'j> Value<'j> {
 
     /// The last member of that name, as `JSON.parse` would have it.
     pub(crate) fn get(&self, name: &str) -> Option<Value<'j>> {
-        self.members().filter(|(key, _)| key == name).map(|(_, value)| value).last()
+        let node = self.node();
+        let mut found = None;
+        let mut at = self.at + 1;
+        // Readers ask for many names: this is the path that all of them take.
+        while node.kind == Kind::Object && at < node.next as usize {
+            let key = Value { at, ..*self };
+            let value = Value { at: at + 1, ..*self };
+            let same = match key.usual() {
+                Some(inside) if key.node().escapes == Escapes::None => inside == name,
+                _ => key.string().is_some_and(|key| key == name),
+            };
+            if same {
+                found = Some(value);
+            }
+            at = value.node().next as usize;
+        }
+        found
     }
 }
 
@@ -192,16 +231,11 @@ impl<'j> Iterator for Children<'j> {
     }
 }
 
-/// Decodes the inside of a string literal that the reader has accepted.
+/// Decodes the inside of a string literal that the reader has accepted. Lone surrogates become
+/// U+FFFD.
 pub(crate) fn unescape(inner: &str) -> String {
-    unescape_checked(inner).0
-}
-
-/// Decodes the inside of a string literal; says whether it held a lone surrogate.
-pub(crate) fn unescape_checked(inner: &str) -> (String, bool) {
     let bytes = inner.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
-    let mut lone = false;
     let mut from = 0;
     loop {
         let at = from + plain(&bytes[from..]);
@@ -225,7 +259,6 @@ pub(crate) fn unescape_checked(inner: &str) -> (String, bool) {
                         from += 6;
                     }
                 }
-                lone |= scalar.is_none();
                 let scalar = scalar.unwrap_or(char::REPLACEMENT_CHARACTER);
                 out.extend_from_slice(scalar.encode_utf8(&mut [0; 4]).as_bytes());
                 continue;
@@ -234,7 +267,35 @@ pub(crate) fn unescape_checked(inner: &str) -> (String, bool) {
         });
     }
     // Whole characters of a str and encoded scalars: always UTF-8.
-    (String::from_utf8(out).unwrap_or_default(), lone)
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// The JSON of a value with U+FFFD in place of lone surrogates; none where it has none.
+pub(crate) fn mended(raw: &str) -> Option<String> {
+    let bytes = raw.as_bytes();
+    let (mut out, mut from, mut at) = (String::new(), 0, 0);
+    while let Some(step) = raw.get(at..).and_then(|rest| rest.find('\\')) {
+        at += step;
+        let unit = |at: usize| match bytes.get(at..at + 2) {
+            Some(b"\\u") => hex4(raw, at + 2),
+            _ => 0,
+        };
+        at += match (unit(at), unit(at + 6)) {
+            (0xD800..0xDC00, 0xDC00..0xE000) => 12,
+            (0xD800..0xE000, _) => {
+                out.push_str(raw.get(from..at).unwrap_or_default());
+                out.push(char::REPLACEMENT_CHARACTER);
+                from = at + 6;
+                6
+            }
+            _ => 2,
+        };
+    }
+    if from == 0 {
+        return None;
+    }
+    out.push_str(raw.get(from..).unwrap_or_default());
+    Some(out)
 }
 
 /// The place of the first quote, backslash or control character, or the length.
@@ -326,6 +387,7 @@ impl Reader<'_> {
         Err(Fault { at: self.at, what })
     }
 
+    #[inline(always)]
     fn peek(&self) -> u8 {
         self.src.get(self.at).copied().unwrap_or(0)
     }
@@ -364,7 +426,7 @@ impl Reader<'_> {
                     let object = self.peek() == b'{';
                     let kind = if object { Kind::Object } else { Kind::Array };
                     open.push(self.nodes.len());
-                    self.push(kind, self.at, false);
+                    self.push(kind, self.at, Escapes::None);
                     self.at += 1;
                     self.space();
                     if self.peek() != if object { b'}' } else { b']' } {
@@ -397,9 +459,10 @@ impl Reader<'_> {
         }
     }
 
-    fn push(&mut self, kind: Kind, start: usize, escaped: bool) {
+    #[inline(always)]
+    fn push(&mut self, kind: Kind, start: usize, escapes: Escapes) {
         let next = self.nodes.len() as u32 + 1;
-        self.nodes.push(Node { kind, escaped, start: start as u32, end: self.at as u32, next });
+        self.nodes.push(Node { kind, escapes, start: start as u32, end: self.at as u32, next });
     }
 
     fn close(&mut self, open: &mut Vec<usize>) {
@@ -413,7 +476,7 @@ impl Reader<'_> {
 
     fn string(&mut self) -> Result<(), Fault> {
         let start = self.at;
-        let mut escaped = false;
+        let mut escapes = Escapes::None;
         self.at += 1;
         loop {
             self.at += plain(&self.src[self.at..]);
@@ -421,13 +484,17 @@ impl Reader<'_> {
                 None => return self.fault("unterminated string"),
                 Some(b'"') => {
                     self.at += 1;
-                    self.push(Kind::String, start, escaped);
+                    self.push(Kind::String, start, escapes);
                     return Ok(());
                 }
                 Some(b'\\') => {
-                    escaped = true;
+                    if escapes == Escapes::None {
+                        escapes = Escapes::Usual;
+                    }
                     match self.src.get(self.at + 1) {
-                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                        Some(b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
+                        Some(b'/') => {
+                            escapes = Escapes::Unusual;
                             self.at += 2;
                         }
                         Some(b'u') => {
@@ -435,6 +502,7 @@ impl Reader<'_> {
                             if !digits.is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit)) {
                                 return self.fault("expected four hexadecimal digits after \\u");
                             }
+                            escapes = Escapes::Unusual;
                             self.at += 6;
                         }
                         _ => return self.fault("unknown escape in a string"),
@@ -479,7 +547,7 @@ impl Reader<'_> {
                 return self.fault("expected a digit in the exponent");
             }
         }
-        self.push(Kind::Number, start, false);
+        self.push(Kind::Number, start, Escapes::None);
         Ok(())
     }
 
@@ -489,7 +557,7 @@ impl Reader<'_> {
             return self.fault("expected a value");
         }
         self.at += word.len();
-        self.push(kind, start, false);
+        self.push(kind, start, Escapes::None);
         Ok(())
     }
 }
@@ -551,6 +619,15 @@ mod tests {
         }
         assert_eq!(number("1e999"), f64::INFINITY);
         assert_eq!(number("1e-999"), 0.0);
+    }
+
+    #[test]
+    fn lone_surrogates_are_mended_in_place() {
+        assert_eq!(mended(r#"{"a":"\\ud83d \ud83d\ude00 \n","\\ud83d":1}"#), None);
+        assert_eq!(
+            mended(r#"{"a":"\ud83d","b":["\ude00\ud83d\ude00\ud83d\ud83dx"]}"#).unwrap(),
+            "{\"a\":\"\u{FFFD}\",\"b\":[\"\u{FFFD}\\ud83d\\ude00\u{FFFD}\u{FFFD}x\"]}"
+        );
     }
 
     #[test]

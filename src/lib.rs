@@ -19,6 +19,7 @@
 //! The engine does not panic on any input; a panic is a bug.
 
 mod arguments;
+mod body;
 mod budget;
 mod calibration;
 mod checkpoint;
@@ -27,6 +28,7 @@ mod decision;
 mod engine;
 mod error;
 mod format;
+mod ids;
 mod json;
 mod options;
 mod overflow;
@@ -42,7 +44,7 @@ pub use budget::Budget;
 pub use decision::{Author, Ref};
 pub use engine::{
     Audit, Decided, Effect, Engine, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest,
-    Reason, RecallTool, Render, Reply, Step, SummaryReport, Usage,
+    Reason, RecallTool, Render, Reply, Step, SummaryReport, Tokenizer, Usage,
 };
 pub use error::{Error, ErrorCode};
 pub use format::FormatName;
@@ -51,4 +53,4 @@ pub use overflow::{ErrorClass, classify};
 pub use recall::{RecallArgs, RecallStep};
 pub use stage::{StageName, StageOptions};
 pub use transcript::Step as PathStep;
-pub use view::{Edit, Item, Repair};
+pub use view::{Edit, Item, Problem, Repair};

@@ -10,8 +10,8 @@ use crate::stage::StageOptions;
 /// can also teach.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Wire format of the messages.
-    pub format: FormatName,
+    /// Wire format of the messages. Default: told from the messages.
+    pub format: Option<FormatName>,
     /// Context window of the model, tokens: prompt and output together.
     pub window: Option<f64>,
     /// Tokens kept free for the model's output. Default min(16,384, window/4); at most window/2.
@@ -32,8 +32,24 @@ pub struct Options {
     pub secret: Option<String>,
     /// Name under which store keys are shared between sessions. Default: the secret.
     pub namespace: Option<String>,
-    /// Tokens of an image or file of unknown size. Default 1,600.
+    /// Tokenizers that the model's is alike: o200k, cl100k, claude, llama3, gemini or bytes.
+    /// Default: told from `model`, else o200k.
+    pub tokenizer: Option<String>,
+    /// Tokens of an image of unknown size. Default 1,600.
     pub image_tokens: Option<f64>,
+    /// Tokens of a file of unknown size. Default 2,250.
+    pub file_tokens: Option<f64>,
+    /// Tokens of audio of unknown length. Default 1,920.
+    pub audio_tokens: Option<f64>,
+    /// Most bytes of a request's messages, as JSON. Default: no limit.
+    pub max_bytes: Option<f64>,
+    /// Most images and files of a request. Default: no limit.
+    pub max_images: Option<f64>,
+    /// Signed reasoning of older turns stays although what stands before it was rewritten.
+    pub keep_reasoning: bool,
+    /// The summary is merged into the user message that follows, for chat templates that refuse
+    /// two messages of one role in a row.
+    pub alternate: bool,
     /// The host answers `put` effects.
     pub store: bool,
     /// The host answers `summarize` effects.
@@ -95,7 +111,14 @@ impl Options {
             "endpoint",
             "secret",
             "namespace",
+            "tokenizer",
             "imageTokens",
+            "fileTokens",
+            "audioTokens",
+            "maxBytes",
+            "maxImages",
+            "keepReasoning",
+            "alternate",
             "store",
             "summarizer",
             "summary",
@@ -103,9 +126,12 @@ impl Options {
         ];
         let from = Arguments::new(json.root(), "options", ErrorCode::InvalidOption, &known)?;
         let format = match from.text("format")? {
-            None => FormatName::default(),
+            None => None,
+            Some(name) if name == "auto" => None,
             Some(name) => {
-                FormatName::parse(&name).ok_or_else(|| from.wrong("format", "\"openai-chat\""))?
+                let names = FormatName::ALL.map(FormatName::as_str).join(", ");
+                let wrong = || from.wrong("format", &["auto, ", &*names].concat());
+                Some(FormatName::parse(&name).ok_or_else(wrong)?)
             }
         };
         let stages = match from.list("stages")? {
@@ -129,7 +155,14 @@ impl Options {
             endpoint: from.owned("endpoint")?,
             secret: from.owned("secret")?,
             namespace: from.owned("namespace")?,
+            tokenizer: from.owned("tokenizer")?,
             image_tokens: from.number("imageTokens")?,
+            file_tokens: from.number("fileTokens")?,
+            audio_tokens: from.number("audioTokens")?,
+            max_bytes: from.number("maxBytes")?,
+            max_images: from.number("maxImages")?,
+            keep_reasoning: from.flag("keepReasoning")?.unwrap_or_default(),
+            alternate: from.flag("alternate")?.unwrap_or_default(),
             store: from.flag("store")?.unwrap_or_default(),
             summarizer: from.flag("summarizer")?.unwrap_or_default(),
             summary: match from.get("summary") {

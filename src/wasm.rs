@@ -3,7 +3,7 @@
 //! What comes in is JSON, read by the engine's own reader, whose errors name the member; what
 //! goes out are plain objects, which cost less than JSON to hand over.
 
-use js_sys::Error as JsError;
+use js_sys::{Error as JsError, Function};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
@@ -39,9 +39,37 @@ impl WasmEngine {
         self.0.ingest(from, json, pins).map_err(throw)
     }
 
+    #[wasm_bindgen(js_name = ingestBody)]
+    pub fn ingest_body(&mut self, bytes: &[u8], path: Option<String>) -> Result<()> {
+        self.0.ingest_body(bytes, path.as_deref()).map_err(throw)
+    }
+
+    #[wasm_bindgen(js_name = renderBody)]
+    pub fn render_body(&mut self) -> Option<Vec<u8>> {
+        self.0.render_body().map(String::into_bytes)
+    }
+
+    pub fn problems(&self) -> Result<JsValue> {
+        write(&self.0.problems())
+    }
+
+    /// A function of the text that gives its tokens; where it throws, they are estimated.
+    #[wasm_bindgen(js_name = setTokenizer)]
+    pub fn set_tokenizer(&mut self, count: Function) {
+        self.0.set_tokenizer(Box::new(move |text| {
+            let tokens = count.call1(&JsValue::NULL, &text.into()).ok()?.as_f64()?;
+            (tokens >= 0.0).then_some(tokens as u32)
+        }));
+    }
+
     #[wasm_bindgen(js_name = setTools)]
     pub fn set_tools(&mut self, json: &str) -> Result<()> {
         self.0.set_tools(json).map_err(throw)
+    }
+
+    #[wasm_bindgen(js_name = setSystem)]
+    pub fn set_system(&mut self, json: &str) -> Result<()> {
+        self.0.set_system(json).map_err(throw)
     }
 
     pub fn plan(&mut self, request: &str) -> Result<JsValue> {

@@ -237,7 +237,7 @@ fn p15_tool_schemas_alone_can_start_a_burst() {
     let all = pairs(20, 450);
     let mut host = Host::new(&options(50_000, "\"tail\":0.05"));
     assert!(!host.turn(&all).compacted);
-    host.engine.set_tools(&tools(32_000)).unwrap();
+    host.engine.set_tools(&tools(34_000)).unwrap();
     assert!(host.turn(&all).compacted);
 }
 
@@ -267,7 +267,7 @@ fn p18_a_ratio_learned_small_does_not_blow_up_on_a_large_view() {
     host.engine.set_tools(&tools(27_500)).unwrap();
     let outcome = host.turn(&chat(3, 300));
     let mut all = chat(3, 300);
-    all.extend((3..50).map(|at| said(at, 1_980)));
+    all.extend((3..50).map(|at| said(at, 2_000)));
     host.ingest(&all);
     let outcome = host.plan(used(outcome.tokens_after / 20 * 21));
     let estimate = host.engine.estimate();

@@ -186,7 +186,7 @@ fn s14_offload_stops_at_the_target() {
     let mut host = Host::new(&staged(4_700, OFFLOAD));
     let outcome = host.turn(&old_pairs(10, 400));
     let count = decided(&outcome, "offloaded").len();
-    assert!((4..7).contains(&count), "{count}");
+    assert!((4..9).contains(&count), "{count}");
     assert!(outcome.tokens_after <= 2_820);
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorCode};
 use crate::options::invalid;
 use crate::overflow::{self, ErrorClass};
 use crate::stage::summarize::Fold;
-use crate::stage::{self, Plan, Proposal, Situation, Stage, StageName};
+use crate::stage::{self, Plan, Proposal, Situation, Stage, StageName, StageOptions, reasoning};
 
 /// A burst under way.
 pub(super) struct Burst {
@@ -52,6 +52,19 @@ impl Engine {
     /// # Errors
     /// `invalid_option` for a usage that is no number.
     pub fn plan(&mut self, request: PlanRequest) -> Result<Step, Error> {
+        if !request.dry_run {
+            return self.begin(request);
+        }
+        let memory = self.memory();
+        self.dry = true;
+        let step = self.begin(request);
+        self.dry = false;
+        self.burst = None;
+        self.remember(memory);
+        step
+    }
+
+    fn begin(&mut self, request: PlanRequest) -> Result<Step, Error> {
         if let Some(usage) = request.usage
             && !(usage.input_tokens.is_finite() && usage.input_tokens >= 0.0)
         {
@@ -71,6 +84,14 @@ impl Engine {
             if !before_burst.is_some_and(|before| off(before) + 0.3 < off(raw)) {
                 self.calibration.sample(&model, usage.input_tokens, raw);
             }
+        }
+        let untouched = self.server_history || request.server_history;
+        if std::mem::replace(&mut self.untouched, untouched) != untouched {
+            self.epoch = self.epoch.wrapping_add(1);
+            self.touched = 0;
+        }
+        if untouched {
+            return Ok(self.idle(Reason::ServerSideHistory));
         }
         let mut shrink = None;
         if let Some(error) = &request.overflow {
@@ -102,8 +123,9 @@ impl Engine {
             }
         };
         let tokens = self.tokens();
+        let pressed = self.over_bytes().is_some() || self.over_images();
         let least = self.stages.iter().map(|stage| stage.at(&budget)).min().unwrap_or(u32::MAX);
-        if !overflow && !request.force {
+        if !overflow && !request.force && !pressed {
             if tokens < least && tokens <= budget.usable {
                 self.rest = None;
                 return Ok(self.idle(Reason::UnderTrigger));
@@ -133,7 +155,22 @@ impl Engine {
             waiting: Vec::new(),
             stored: Vec::new(),
         });
+        if pressed {
+            self.relieve();
+        }
         Ok(self.advance())
+    }
+
+    /// Takes media out of a request that holds too many bytes or images: they weigh most.
+    fn relieve(&mut self) {
+        let Some(mut burst) = self.burst.take() else { return };
+        let own = self.stages.iter().find(|stage| stage.name == StageName::Media).cloned();
+        if let Some(stage) =
+            own.or_else(|| Stage::read(&StageOptions::of(StageName::Media), 0).ok())
+        {
+            self.run(&mut burst, &stage);
+        }
+        self.burst = Some(burst);
     }
 
     /// Hands in the host's reply to an effect.
@@ -207,7 +244,24 @@ impl Engine {
                 None => burst.stage += 1,
             }
         }
+        self.drop_stale_reasoning(&mut burst);
         self.finish(burst)
+    }
+
+    /// A signature vouches for what stands before it: where that was rewritten, the signed
+    /// reasoning of older turns goes too.
+    fn drop_stale_reasoning(&mut self, burst: &mut Burst) {
+        let Some(first) = burst.decisions.iter().map(|decision| decision.index).min() else {
+            return;
+        };
+        if !self.format.signs_history() || self.options.keep_reasoning {
+            return;
+        }
+        let situation = self.situation(burst, 1);
+        let stale = reasoning::older(&situation, first, true);
+        if !stale.is_empty() {
+            self.take_parts(burst, StageName::Reasoning, stale);
+        }
     }
 
     fn takes_part(&self, burst: &Burst, stage: &Stage) -> bool {
@@ -215,10 +269,11 @@ impl Engine {
         let at = stage.at(&burst.budget);
         match stage.name {
             // The last resorts look at the size as it is by now.
-            StageName::Drop | StageName::Elide => tokens >= at,
+            StageName::Elide => tokens >= at,
+            StageName::Drop => tokens >= at || self.over_bytes().is_some(),
             _ => {
-                tokens > self.goal(burst, stage)
-                    && (burst.overflow || burst.force || burst.before >= at)
+                let due = burst.overflow || burst.force || burst.before >= at;
+                tokens > self.goal(burst, stage) && (due || self.over_bytes().is_some())
             }
         }
     }
@@ -228,6 +283,11 @@ impl Engine {
         let budget = &burst.budget;
         if burst.force {
             return 1;
+        }
+        if let Some((bytes, most)) = self.over_bytes() {
+            // Bytes go with tokens, about; a tenth less, so that the next message has room.
+            let share = f64::from(most) / f64::from(bytes) * 0.9;
+            return ((f64::from(self.tokens()) * share) as u32).clamp(1, budget.target);
         }
         let at = stage.at(budget).min(budget.trigger);
         // A stage with a lower watermark of its own stops as far below it.
@@ -248,7 +308,7 @@ impl Engine {
             }
             Plan::Parts(proposals) if proposals.is_empty() => None,
             Plan::Parts(proposals) => {
-                if stage.name == StageName::Offload && self.options.store {
+                if stage.name == StageName::Offload && self.options.store && !self.dry {
                     burst.stage += 1;
                     return Some(self.puts(burst, proposals));
                 }
@@ -264,8 +324,10 @@ impl Engine {
         Situation {
             view: self.view(),
             // Whatever is decided brings the recall tool along.
-            tokens: self.visible.saturating_add(self.tools + self.recall_schema),
+            tokens: self.visible.saturating_add(self.system + self.tools + self.recall_schema),
             target: raw(goal),
+            max_images: self.sizes.max_images,
+            over_bytes: self.over_bytes().is_some(),
             limit: raw(burst.budget.usable),
             tail: burst.tail,
             overflow: burst.overflow,
@@ -444,6 +506,11 @@ impl Engine {
                  system messages or the tools are too large"
             );
             self.notice("cannot_fit", what);
+        }
+        if self.over_bytes().is_some() || self.over_images() {
+            let what = "the request is still over options.maxBytes or options.maxImages: what is \
+                        pinned or unanswered is too large";
+            self.notice("over_bytes", what);
         }
         self.done(Outcome {
             compacted,

@@ -4,7 +4,6 @@
 use super::Engine;
 use super::burst::{Burst, Waiting};
 use super::outcome::{Audit, Decided, Effect, Failure, SummaryReport};
-use crate::count;
 use crate::decision::{Author, Ref, Summary};
 use crate::stage::summarize::{self, Fold, WRAPPER};
 use crate::stage::{Stage, StageName};
@@ -27,17 +26,20 @@ impl Engine {
             return Some(vec![self.ask(burst, fold, 1, None)]);
         }
         // The local summarizer fills what it is given: what the target leaves, a third of the span.
-        let rest = situation.tokens.saturating_sub(fold.visible + self.head);
+        let rest = situation.tokens.saturating_sub(fold.visible.saturating_add(self.head));
         // Where the rest alone is over the target, half of what the limit leaves.
         let left = match situation.target.saturating_sub(rest.saturating_add(WRAPPER)) {
             left if left >= LEAST_SUMMARY => left,
             _ => situation.limit.saturating_sub(rest.saturating_add(WRAPPER)) / 2,
         };
-        let cap = cap.min(left.min((fold.visible + self.head) / 3).max(LEAST_SUMMARY));
+        let cap =
+            cap.min(left.min((fold.visible.saturating_add(self.head)) / 3).max(LEAST_SUMMARY));
         let entries = summary::entries(&self.transcript, fold.from, fold.to);
         let previous = self.previous(&fold).map(|summary| &*summary.text);
         let room = cap - cap / 5;
-        let text = local::summarize(previous, &entries, room as usize, &tokens_of);
+        let family = self.family;
+        let text =
+            local::summarize(previous, &entries, room as usize, &|text| family.text(text) as usize);
         let taken = self.take_summary(burst, fold, text, Author::Local, cap);
         taken.then(Vec::new)
     }
@@ -59,13 +61,18 @@ impl Engine {
         burst.budget.summary.min((self.summarizer_window(burst) / 4).max(16))
     }
 
+    /// Tokens that the appendix of identifiers may take, however long the summary is.
+    fn identifier_room(&self, burst: &Burst) -> u32 {
+        (burst.budget.usable / 11).min(self.summary_cap(burst)).min(3000)
+    }
+
     /// Whether the host's summarizer is to be tried: it is left alone after failures in a row,
     /// until some turns have passed or an overflow makes it worth another try.
     fn may_call(&self, burst: &Burst) -> bool {
         let open = self.breaker.failures >= self.sizes.max_failures
             && self.breaker.turns <= BREAKER_TURNS
             && !burst.overflow;
-        burst.calls < self.sizes.max_calls && !open
+        burst.calls < self.sizes.max_calls && !open && !self.dry
     }
 
     /// Cuts a fold to the units whose text the summarizer can take in one call.
@@ -73,12 +80,13 @@ impl Engine {
         let most = self.chunk_tokens(burst);
         let mut chunk = Fold { to: fold.from, visible: 0, ..fold };
         let mut tokens = 0;
-        for unit in self.transcript.units.iter().filter(|unit| unit.start >= fold.from) {
+        let first = self.transcript.unit_of(fold.from);
+        for unit in &self.transcript.units[first..] {
             if unit.end > fold.to {
                 break;
             }
             let entries = summary::entries(&self.transcript, unit.start, unit.end);
-            tokens += count::text(&summary::flat_text(&entries, 1.0));
+            tokens += self.family.text(&summary::flat_text(&entries, 1.0));
             if tokens > most && chunk.to > chunk.from {
                 break;
             }
@@ -92,7 +100,7 @@ impl Engine {
     fn chunk_tokens(&self, burst: &Burst) -> u32 {
         let window = self.summarizer_window(burst);
         let previous = self.decisions.summary.as_ref();
-        let previous = previous.map_or(0, |summary| count::text(&summary.text));
+        let previous = previous.map_or(0, |summary| self.family.text(&summary.text));
         let half = self.sizes.budget(window).usable.saturating_sub(previous) / 2;
         let rest = window.saturating_sub(self.summary_cap(burst) + previous + INSTRUCTIONS);
         half.min(rest).max(128)
@@ -110,11 +118,11 @@ impl Engine {
         let most = self.chunk_tokens(burst);
         // A unit that is too large alone is bounded harder, never cut off unread.
         let mut scale = 1.0;
-        while count::text(&text) > most && scale > 0.001 {
+        while self.family.text(&text) > most && scale > 0.001 {
             scale /= 2.0;
             text = summary::flat_text(&entries, scale);
         }
-        if count::text(&text) > most {
+        if self.family.text(&text) > most {
             text.truncate(boundary(&text, most as usize * 2));
         }
         let prompt = summary::prompt(&Request {
@@ -148,9 +156,9 @@ impl Engine {
         text: &str,
     ) -> Option<Effect> {
         let text = text.trim();
-        let replaced = fold.visible + self.head.saturating_sub(WRAPPER);
+        let replaced = fold.visible.saturating_add(self.head).saturating_sub(WRAPPER);
         let cap = self.summary_cap(burst);
-        let checked = summary::check(text, cap, replaced, &self.nonce);
+        let checked = summary::check(text, cap, replaced, &self.nonce, self.family);
         match checked {
             Err(refusal) if attempt == 1 && burst.calls < self.sizes.max_calls => {
                 return Some(self.ask(burst, fold, 2, Some(&refusal)));
@@ -198,9 +206,12 @@ impl Engine {
     ) -> bool {
         let entries = summary::entries(&self.transcript, fold.from, fold.to);
         let old = self.previous(&fold);
-        let room = cap.saturating_sub(count::text(&text));
+        let room = cap.saturating_sub(self.family.text(&text)).max(self.identifier_room(burst));
         let previous = old.map(|summary| &*summary.text);
-        let lost = audit::audit(&entries, &text, previous, room as usize, &tokens_of);
+        let family = self.family;
+        let lost = audit::audit(&entries, &text, previous, room as usize, &|text| {
+            family.text(text) as usize
+        });
         if !lost.appendix.is_empty() {
             text.push_str("\n\n");
             text.push_str(&lost.appendix);
@@ -209,7 +220,7 @@ impl Engine {
         let mut span = old.map(|summary| summary.reference.to_string()).unwrap_or_default();
         span.push_str(&summary::full_text(&entries));
         let body = fold.to - self.transcript.lead;
-        let tokens = count::text(&text);
+        let tokens = self.family.text(&text);
         let summary = Summary {
             covered: body,
             chain: self.transcript.chain_at(body).unwrap_or_default(),
@@ -247,10 +258,6 @@ impl Engine {
         burst.summary = Some(report);
         true
     }
-}
-
-fn tokens_of(text: &str) -> usize {
-    count::text(text) as usize
 }
 
 /// Upper bound of the instructions around the text in a summarizer's prompt, tokens.

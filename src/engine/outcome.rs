@@ -18,6 +18,11 @@ pub struct PlanRequest {
     pub force: bool,
     /// What a summary should give the most room to.
     pub focus: Option<String>,
+    /// Say what would be decided, and decide nothing. No effects are asked for: the local
+    /// summarizer stands in for the host's, and the store is taken to work.
+    pub dry_run: bool,
+    /// The provider keeps the conversation itself: nothing is to be decided here.
+    pub server_history: bool,
 }
 
 impl PlanRequest {
@@ -28,7 +33,7 @@ impl PlanRequest {
     pub fn from_json(text: &str) -> Result<PlanRequest, Error> {
         let code = ErrorCode::InvalidOption;
         let json = parse(text, "request", code)?;
-        let known = ["usage", "overflow", "force", "focus"];
+        let known = ["usage", "overflow", "force", "focus", "dryRun", "serverHistory"];
         let from = Arguments::new(json.root(), "request", code, &known)?;
         let usage = match from.get("usage") {
             None => None,
@@ -55,6 +60,8 @@ impl PlanRequest {
             overflow,
             force: from.flag("force")?.unwrap_or_default(),
             focus: from.owned("focus")?,
+            dry_run: from.flag("dryRun")?.unwrap_or_default(),
+            server_history: from.flag("serverHistory")?.unwrap_or_default(),
         })
     }
 }
@@ -194,6 +201,8 @@ pub enum Reason {
     RateLimit,
     /// The error was no overflow.
     NotAnOverflow,
+    /// The provider keeps the conversation itself: the request holds only what is new.
+    ServerSideHistory,
 }
 
 /// One decision of a burst.
@@ -340,6 +349,10 @@ pub struct Render {
     pub items_before: u32,
     /// Messages of the last rendered view that still stand, from its start.
     pub keep: u32,
+    /// Leading system messages of the transcript.
+    pub lead: u32,
+    /// The messages from there to this one are not shown one by one, but for pinned ones.
+    pub hidden: u32,
     /// What follows them.
     pub items: Vec<Item>,
 }

@@ -1,11 +1,21 @@
 //! Wire formats: each reads messages into parts and writes the few messages of our own.
 
+mod ai_sdk;
+mod anthropic;
+mod detect;
+mod draft;
+mod gemini;
 mod openai_chat;
+mod openai_responses;
 
-use crate::arguments::parse;
+use crate::count::Family;
+use crate::count::media::ImagePrice;
 use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
-use crate::transcript::{HashKey, Message};
+use crate::transcript::{HashKey, Message, Pairing, Part, Role, Shape, Step};
+
+pub(crate) use detect::detect;
+use draft::Draft;
 
 /// Wire formats of conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,68 +24,188 @@ pub enum FormatName {
     /// OpenAI Chat Completions `messages`.
     #[default]
     OpenaiChat,
+    /// OpenAI Responses `input` items.
+    OpenaiResponses,
+    /// Anthropic Messages `messages`.
+    Anthropic,
+    /// Gemini `contents`.
+    Gemini,
+    /// Vercel AI SDK model messages, and prompts of its language models.
+    AiSdk,
 }
 
+/// A tokenizer of the host's own: tokens of a text, or nothing where it fails.
+type Exact<'r> = &'r dyn Fn(&str) -> Option<u32>;
+
 /// What the engine must know to read a message.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'r> {
     pub key: HashKey,
-    /// Tokens of an image whose size is unknown.
+    /// Tokenizers that the model's is alike.
+    pub family: Family,
+    /// The host's own tokenizer, and nothing where it fails.
+    pub exact: Option<Exact<'r>>,
+    pub image: ImagePrice,
+    /// Tokens of images, files and audio that say nothing of their size.
     pub image_tokens: u32,
+    pub file_tokens: u32,
+    pub audio_tokens: u32,
+}
+
+#[cfg(test)]
+impl Reading<'_> {
+    /// A fixed one: any image or file of unknown size takes 1,000 tokens.
+    pub(crate) const TEST: Reading<'static> = Reading {
+        key: (1, 2),
+        family: Family::O200k,
+        exact: None,
+        image: ImagePrice::Flat,
+        image_tokens: 1000,
+        file_tokens: 1000,
+        audio_tokens: 1000,
+    };
 }
 
 /// One wire format.
 pub(crate) trait Format {
-    /// Reads one message.
-    fn read(&self, value: Value<'_>, reading: Reading) -> Result<Message, Fault>;
+    /// How results stand to their calls.
+    fn pairing(&self) -> Pairing;
+
+    /// Reads one message into the draft; says who speaks.
+    fn read<'j>(&self, value: Value<'j>, draft: &mut Draft<'j>) -> Result<Role, Fault>;
+
+    /// Where the id of a call or of a result stands inside its message, if it has one.
+    fn id_path(&self, part: &Part) -> Option<Vec<Step>>;
 
     /// A message of the user role with that text, as JSON.
     fn user_message(&self, text: &str) -> String;
 
-    /// A tool result with that text, as JSON.
+    /// A tool result with that text, as the JSON of a message.
     fn result_message(&self, id: &str, name: &str, text: &str) -> String;
+
+    /// A result of a call that never got one, as the JSON of a message; none where the call may
+    /// stay without.
+    fn answer(&self, call: &Part, id: &str, text: &str) -> Option<String> {
+        Some(self.result_message(id, &call.name, text))
+    }
 
     /// The definition of a tool as a request of this format carries it, as JSON.
     fn tool(&self, name: &str, description: &str, parameters: &str) -> String;
+
+    /// The member of a message that is its content.
+    fn content(&self) -> &'static str {
+        "content"
+    }
+
+    /// A text as the whole content of a message, as JSON.
+    fn stand_in(&self, text: &str) -> String {
+        Shape::String.write(text)
+    }
+
+    /// A text as the whole content of that message, as JSON.
+    fn placeholder(&self, _message: &Message, text: &str) -> String {
+        self.stand_in(text)
+    }
+
+    /// A result as an element of a content list, where all results of a turn must share one
+    /// message.
+    fn result_part(&self, _id: &str, _name: &str, _text: &str) -> Option<String> {
+        None
+    }
+
+    /// Whether an id names one call in the whole conversation, not only in its batch.
+    fn unique_ids(&self) -> bool {
+        false
+    }
+
+    /// Whether results stand before all else in the user's turn that brings them, and the provider's
+    /// own calls, parts that are opaque but have an id, have results in the assistant's turn.
+    fn strict_turns(&self) -> bool {
+        false
+    }
+
+    /// Whether the first message after the leading system messages must be the user's.
+    fn user_first(&self) -> bool {
+        false
+    }
+
+    /// Whether signatures of reasoning vouch for what stands before it.
+    fn signs_history(&self) -> bool {
+        false
+    }
+
+    /// The member of a message by which it is bound to the glued one before it, to be left out
+    /// when that one leaves.
+    fn bond(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 impl FormatName {
+    /// All of them.
+    pub const ALL: [FormatName; 5] = [
+        FormatName::OpenaiChat,
+        FormatName::OpenaiResponses,
+        FormatName::Anthropic,
+        FormatName::Gemini,
+        FormatName::AiSdk,
+    ];
+
     /// The name used in options and checkpoints.
     pub fn as_str(self) -> &'static str {
         match self {
             FormatName::OpenaiChat => "openai-chat",
+            FormatName::OpenaiResponses => "openai-responses",
+            FormatName::Anthropic => "anthropic",
+            FormatName::Gemini => "gemini",
+            FormatName::AiSdk => "ai-sdk",
         }
     }
 
     /// The format of that name.
     pub fn parse(name: &str) -> Option<FormatName> {
-        [FormatName::OpenaiChat].into_iter().find(|format| format.as_str() == name)
+        FormatName::ALL.into_iter().find(|format| format.as_str() == name)
     }
 
     pub(crate) fn format(self) -> &'static dyn Format {
         match self {
             FormatName::OpenaiChat => &openai_chat::OpenaiChat,
+            FormatName::OpenaiResponses => &openai_responses::OpenaiResponses,
+            FormatName::Anthropic => &anthropic::Anthropic,
+            FormatName::Gemini => &gemini::Gemini,
+            FormatName::AiSdk => &ai_sdk::AiSdk,
         }
     }
 }
 
-/// Reads a JSON array of messages; `first` is the index of its first one in the transcript.
+/// Reads an array of messages; `first` is the index of its first one in the transcript.
 pub(crate) fn read_messages(
     format: &dyn Format,
-    text: &str,
+    messages: Value<'_>,
     first: usize,
-    reading: Reading,
+    reading: Reading<'_>,
 ) -> Result<Vec<Message>, Error> {
-    let json = parse(text, "messages", ErrorCode::InvalidJson)?;
-    if json.root().kind() != Kind::Array {
+    read_rest(format, messages, first, 0, reading)
+}
+
+/// Reads an array of messages without its first `skip`.
+pub(crate) fn read_rest(
+    format: &dyn Format,
+    messages: Value<'_>,
+    first: usize,
+    skip: usize,
+    reading: Reading<'_>,
+) -> Result<Vec<Message>, Error> {
+    if messages.kind() != Kind::Array {
         return Err(wrong("messages", "an array of messages"));
     }
-    json.root()
+    messages
         .items()
         .zip(first..)
+        .skip(skip)
         .map(|(value, index)| {
             let read = match value.kind() {
-                Kind::Object => format.read(value, reading),
+                Kind::Object => read_message(format, value, reading),
                 _ => Err(Fault::new("an object with a role")),
             };
             read.map_err(|Fault(fault)| {
@@ -84,6 +214,12 @@ pub(crate) fn read_messages(
             })
         })
         .collect()
+}
+
+fn read_message(format: &dyn Format, value: Value<'_>, reading: Reading) -> Result<Message, Fault> {
+    let mut draft = Draft::new(value, reading);
+    let role = format.read(value, &mut draft)?;
+    Ok(draft.message(role, value.raw()))
 }
 
 /// A value that is not what the format says; the path grows outwards as the fault is handed up.

@@ -7,7 +7,7 @@ pub(super) fn plan(situation: &Situation<'_>) -> Plan {
     let hidden = transcript.lead.saturating_add(situation.view.decisions.hidden());
     let mut saved = 0;
     let mut upto = hidden;
-    for unit in situation.body_units().filter(|unit| unit.start >= hidden) {
+    for unit in situation.body_units(hidden).filter(|unit| unit.start >= hidden) {
         if unit.end > situation.tail
             || situation.tokens.saturating_sub(saved).saturating_add(NOTE) <= situation.target
         {

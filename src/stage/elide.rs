@@ -35,7 +35,7 @@ type Sized<'a> = (u32, Place, &'a Message, &'a Part);
 fn parts<'a>(situation: &Situation<'a>, wanted: impl Fn(&Part) -> bool) -> Vec<Sized<'a>> {
     let transcript = situation.view.transcript;
     let mut found = Vec::new();
-    for unit in transcript.units.iter().filter(|unit| situation.view.shows(unit)) {
+    for unit in situation.view.shown() {
         for index in unit.start.max(transcript.lead)..unit.end {
             let message = &transcript.messages[index as usize];
             if message.pinned || matches!(message.role, Role::System | Role::Other) {
@@ -45,7 +45,8 @@ fn parts<'a>(situation: &Situation<'a>, wanted: impl Fn(&Part) -> bool) -> Vec<S
                 let orphan = part.kind == PartKind::Result && part.link.is_none();
                 let place = Place { body: index - transcript.lead, part: at };
                 let old = situation.view.decisions.parts.get(place);
-                if orphan || part.media || old.is_some_and(|old| old.action == Action::Cleared) {
+                let whole = orphan || part.media || !part.is_replaceable();
+                if whole || old.is_some_and(|old| old.action == Action::Cleared) {
                     continue;
                 }
                 found.push((situation.now(place, message, part), place, message, part));

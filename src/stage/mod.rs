@@ -4,16 +4,18 @@
 //! performs I/O or changes state.
 
 mod clear;
+mod dedupe;
 mod drop;
 mod elide;
+mod media;
 mod offload;
+pub(crate) mod reasoning;
 pub(crate) mod summarize;
 
 use std::borrow::Cow;
 
 use crate::arguments::Arguments;
 use crate::budget::{Budget, Mark};
-use crate::count;
 use crate::decision::{Action, Decision, Place, Ref};
 use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
@@ -25,10 +27,16 @@ use crate::view::View;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StageName {
+    /// An older identical result, or that of a call made again, becomes a pointer to the newer.
+    Dedupe,
     /// A large old result becomes a preview; its full text goes to the store.
     Offload,
     /// An old result becomes a short marker.
     Clear,
+    /// Reasoning of older turns leaves.
+    Reasoning,
+    /// An old image or file becomes a short marker.
+    Media,
     /// The oldest units are folded into the running summary.
     Summarize,
     /// The oldest units leave; one note says how many.
@@ -39,9 +47,12 @@ pub enum StageName {
 
 impl StageName {
     /// All of them.
-    const ALL: [StageName; 5] = [
+    const ALL: [StageName; 8] = [
+        StageName::Dedupe,
         StageName::Offload,
         StageName::Clear,
+        StageName::Reasoning,
+        StageName::Media,
         StageName::Summarize,
         StageName::Drop,
         StageName::Elide,
@@ -50,8 +61,11 @@ impl StageName {
     /// The name used in options and outcomes.
     pub fn as_str(self) -> &'static str {
         match self {
+            StageName::Dedupe => "dedupe",
             StageName::Offload => "offload",
             StageName::Clear => "clear",
+            StageName::Reasoning => "reasoning",
+            StageName::Media => "media",
             StageName::Summarize => "summarize",
             StageName::Drop => "drop",
             StageName::Elide => "elide",
@@ -123,8 +137,7 @@ impl StageOptions {
 
 /// The pipeline used when the host names none.
 pub(crate) fn default_stages() -> Vec<StageOptions> {
-    use StageName::{Clear, Drop, Elide, Offload, Summarize};
-    [Offload, Clear, Summarize, Drop, Elide].map(StageOptions::of).into()
+    StageName::ALL.map(StageOptions::of).into()
 }
 
 /// A stage with its options checked.
@@ -143,6 +156,8 @@ impl Stage {
         let place = |field: &str| format!("options.stages[{index}].{field}");
         let (keep_last, min_tokens) = match options.stage {
             StageName::Offload => (2, 1000),
+            StageName::Dedupe => (0, 50),
+            StageName::Media => (1, 0),
             _ => (3, 50),
         };
         let at = match options.at {
@@ -186,6 +201,10 @@ pub(crate) struct Situation<'a> {
     pub limit: u32,
     /// First message of the protected tail.
     pub tail: u32,
+    /// Most images and files that the request may hold.
+    pub max_images: Option<u32>,
+    /// The request takes more bytes than it may.
+    pub over_bytes: bool,
     /// After an overflow, thresholds that spare small or recent results do not hold.
     pub overflow: bool,
 }
@@ -198,33 +217,45 @@ pub(crate) struct Proposal {
 }
 
 impl<'a> Situation<'a> {
-    /// Results in the view that may be made smaller, oldest first.
-    fn results(&self, stage: &Stage) -> Vec<(Place, &'a Message, &'a Part)> {
+    /// Messages of the body in units that the view shows, oldest first.
+    fn shown_messages(&self) -> impl Iterator<Item = u32> {
+        let lead = self.view.transcript.lead;
+        self.view.shown().flat_map(move |unit| unit.start.max(lead)..unit.end.max(lead))
+    }
+
+    /// Results in the view, oldest first.
+    fn shown_results(&self) -> Vec<(Place, &'a Message, &'a Part)> {
         let transcript = self.view.transcript;
         let mut found = Vec::new();
-        for unit in transcript.units.iter().filter(|unit| self.view.shows(unit)) {
-            for index in unit.start.max(transcript.lead)..unit.end {
-                let message = &transcript.messages[index as usize];
-                for (part, result) in message.results().filter(|(_, part)| part.link.is_some()) {
-                    let place = Place { body: index - transcript.lead, part };
-                    found.push((place, message, result));
-                }
+        for index in self.shown_messages() {
+            let message = &transcript.messages[index as usize];
+            for (part, result) in message.results().filter(|(_, part)| part.link.is_some()) {
+                let place = Place { body: index - transcript.lead, part };
+                found.push((place, message, result));
             }
         }
+        found
+    }
+
+    /// Results in the view that may be made smaller, oldest first.
+    fn results(&self, stage: &Stage) -> Vec<(Place, &'a Message, &'a Part)> {
+        let mut found = self.shown_results();
         let keep = if self.overflow { stage.keep_last.min(1) } else { stage.keep_last };
         found.truncate(found.len().saturating_sub(keep));
-        found.retain(|(place, message, result)| {
-            place.body + transcript.lead < self.tail
-                && !message.pinned
-                && !stage.exclude.iter().any(|tool| **tool == *result.name)
-        });
+        found.retain(|(place, message, result)| self.may_shrink(stage, *place, message, result));
         found
+    }
+
+    fn may_shrink(&self, stage: &Stage, place: Place, message: &Message, result: &Part) -> bool {
+        place.body + self.view.transcript.lead < self.tail
+            && !message.pinned
+            && !stage.exclude.iter().any(|tool| **tool == *result.name)
     }
 
     /// Tokens that a part's content takes in the view now.
     fn now(&self, place: Place, message: &Message, part: &Part) -> u32 {
         match self.view.decisions.parts.get(place) {
-            Some(old) => count::text(&self.view.replacement(message, part, old)),
+            Some(old) => self.view.family.text(&self.view.replacement(message, part, old)),
             None => part.content_tokens(),
         }
     }
@@ -243,7 +274,7 @@ impl<'a> Situation<'a> {
         }
     }
 
-    /// A decision for a part, if it makes the view smaller than it is now.
+    /// A decision for a part, if it makes the view smaller than it is now and a text may stand there.
     fn propose(
         &self,
         place: Place,
@@ -252,9 +283,9 @@ impl<'a> Situation<'a> {
         action: Action,
     ) -> Option<Proposal> {
         let decision = self.decision(place, message, part, action);
-        let then = count::text(&self.view.replacement(message, part, &decision));
+        let then = self.view.family.text(&self.view.replacement(message, part, &decision));
         let now = self.now(place, message, part);
-        let saved = now.checked_sub(then).filter(|saved| *saved > 0)?;
+        let saved = now.checked_sub(then).filter(|saved| *saved > 0 && part.is_replaceable())?;
         Some(Proposal { place, decision, saved })
     }
 
@@ -274,10 +305,12 @@ impl<'a> Situation<'a> {
         let mut decision = self.decision(place, message, part, action(bytes));
         for _ in 0..12 {
             decision.action = action(bytes);
-            let then = count::text(&self.view.replacement(message, part, &decision)).min(now);
+            let then =
+                self.view.family.text(&self.view.replacement(message, part, &decision)).min(now);
             if bytes == 0 || then <= most.saturating_add(NOTE) {
                 let saved = now - then;
-                return (saved > 0).then_some(Proposal { place, decision, saved });
+                let may = saved > 0 && part.is_replaceable();
+                return may.then_some(Proposal { place, decision, saved });
             }
             bytes = (u64::from(bytes) * u64::from(most) / u64::from(then + 1)) as u32 * 9 / 10;
         }
@@ -298,9 +331,12 @@ impl<'a> Situation<'a> {
         taken
     }
 
-    fn body_units(&self) -> impl Iterator<Item = &'a Unit> {
+    fn body_units(&self, from: u32) -> impl Iterator<Item = &'a Unit> {
         let lead = self.view.transcript.lead;
-        self.view.transcript.units.iter().filter(move |unit| unit.start >= lead)
+        let units = &self.view.transcript.units;
+        units[self.view.transcript.unit_of(from.max(lead))..]
+            .iter()
+            .filter(move |u| u.start >= lead)
     }
 }
 
@@ -319,7 +355,10 @@ pub(crate) enum Plan {
 pub(crate) fn plan(stage: &Stage, situation: &Situation<'_>) -> Plan {
     match stage.name {
         StageName::Offload => Plan::Parts(offload::plan(stage, situation)),
+        StageName::Dedupe => Plan::Parts(dedupe::plan(stage, situation)),
         StageName::Clear => Plan::Parts(clear::plan(stage, situation)),
+        StageName::Reasoning => Plan::Parts(reasoning::plan(situation)),
+        StageName::Media => Plan::Parts(media::plan(stage, situation)),
         StageName::Elide => Plan::Parts(elide::plan(situation)),
         StageName::Drop => drop::plan(situation),
         StageName::Summarize => Plan::Parts(Vec::new()),

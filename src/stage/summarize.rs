@@ -27,7 +27,7 @@ pub(crate) fn plan(situation: &Situation<'_>, head: u32, cap: u32, least: u32) -
     let before = if afresh { 0 } else { head };
     let mut fold = Fold { from, to: from, visible: 0, afresh };
     let mut all = 0;
-    for unit in situation.body_units().filter(|unit| unit.start >= from) {
+    for unit in situation.body_units(from).filter(|unit| unit.start >= from) {
         if unit.end > situation.tail {
             break;
         }
@@ -36,13 +36,16 @@ pub(crate) fn plan(situation: &Situation<'_>, head: u32, cap: u32, least: u32) -
         if situation.view.shows(unit) && !transcript.unit_messages(unit).iter().any(|m| m.pinned) {
             fold.visible = unit.tokens.saturating_add(fold.visible);
         }
-        let after = situation.tokens.saturating_sub(fold.visible + head) + grown(before, all, cap);
+        let after = situation
+            .tokens
+            .saturating_sub(fold.visible.saturating_add(head))
+            .saturating_add(grown(before, all, cap));
         if after <= situation.target && fold.to >= covered {
             break;
         }
     }
     let grown = grown(before, all, cap);
-    let saved = (fold.visible + head).saturating_sub(grown);
+    let saved = fold.visible.saturating_add(head).saturating_sub(grown);
     (fold.to > from && fold.to >= covered && saved > least).then_some(fold)
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Audit {
 
 /// Compares `span` with `summary` and lists what the summary lost, best first,
 /// in an appendix of at most `max_tokens` as counted by `count`. The identifiers
-/// of an appendix in `previous` compete for the same room.
+/// of `previous`, and the rules in its appendix, compete for the same room.
 pub(crate) fn audit(
     span: &[Entry<'_>],
     summary: &str,
@@ -52,14 +52,18 @@ pub(crate) fn audit(
     count: &dyn Fn(&str) -> usize,
 ) -> Audit {
     let mut bag = Bag::default();
-    carried(previous.unwrap_or(""), &mut |id, kind| bag.add(id, kind, CARRIED, 0));
+    let previous = previous.unwrap_or("");
+    carried(previous, &mut |id, kind| bag.add(id, kind, CARRIED, 0));
+    // A fold rewrites the body too: what an earlier summary kept there would be lost unseen.
+    identifiers(previous, &mut |id, kind| bag.add(id, kind, CARRIED, 0));
     for (at, entry) in span.iter().enumerate() {
         let late = at * 4 / span.len();
         let text = entry.text.as_ref();
         match entry.kind {
             EntryKind::Call { .. } => walk_json(text, &mut |_, value| {
                 let value = value.unwrap_or("");
-                let from = if value.len() > 512 { OUTPUT } else { CALL };
+                // A long value is a text that the assistant wrote, not a name that it used.
+                let from = if value.len() > 512 { SAID } else { CALL };
                 identifiers(value, &mut |id, kind| bag.add(id, kind, from, late));
             }),
             EntryKind::User | EntryKind::System => {
@@ -90,7 +94,8 @@ pub(crate) fn audit(
     }
     bag.items.retain(|item| !item.kept);
     let kept = found - bag.items.len();
-    bag.items.retain(|item| item.score() > 2);
+    // What was only printed fills the room that is left, where it can be needed word by word.
+    bag.items.retain(|item| item.score() > 2 || item.is_exact());
     let (appended, appendix) = compose(&bag.items, max_tokens, count);
     Audit { found, kept, appended, appendix }
 }
@@ -193,6 +198,15 @@ struct Found {
 }
 
 impl Found {
+    /// Whether it cannot be guessed or described: no name of a thing, no short number.
+    fn is_exact(&self) -> bool {
+        match self.kind {
+            Path | Url | Id | Hash => true,
+            Number => self.text.len() > 3,
+            _ => false,
+        }
+    }
+
     /// The worth of keeping it: who said it, how often, how lately, what it is.
     fn score(&self) -> i32 {
         let mut score = 2 * (self.times.min(64) + 1).ilog2() as i32 + self.late as i32;
@@ -362,8 +376,11 @@ mod tests {
         let output = "deadbeef01 83741 other_name_here\n";
         let call = EntryKind::Call { name: "read" };
         let span = [entry(0, RESULT, output), entry(1, call, r#"{"path": "src/used.rs"}"#)];
-        let audit = audit(&span, "", None, 200, &count);
-        assert_eq!(audit.appendix, "## Identifiers\n- Paths: src/used.rs");
+        let appendix = |room| audit(&span, "", None, room, &count).appendix;
+        let used = "## Identifiers\n- Paths: src/used.rs";
+        assert_eq!(appendix(count(used) + 2), used);
+        // Names that were only printed stay away; numbers and hashes fill the room.
+        assert_eq!(appendix(200), format!("{used}\n- Numbers: 83741\n- Hashes: deadbeef01"));
     }
 
     #[test]

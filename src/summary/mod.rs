@@ -7,7 +7,7 @@ pub(crate) mod local;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use crate::count;
+use crate::count::Family;
 use crate::transcript::{Message, PartKind, Role, Transcript};
 use crate::view::ends;
 
@@ -198,12 +198,18 @@ impl std::fmt::Display for Refusal {
 }
 
 /// Checks a reply. `replaced` is what it takes the place of in the view, tokens.
-pub(crate) fn check(reply: &str, most: u32, replaced: u32, nonce: &str) -> Result<(), Refusal> {
+pub(crate) fn check(
+    reply: &str,
+    most: u32,
+    replaced: u32,
+    nonce: &str,
+    family: Family,
+) -> Result<(), Refusal> {
     let text = reply.trim();
     if text.is_empty() {
         return Err(Refusal::Blank);
     }
-    let tokens = count::text(text);
+    let tokens = family.text(text);
     if tokens > most {
         return Err(Refusal::TooLong { tokens, most });
     }
@@ -265,10 +271,10 @@ mod tests {
 
     #[test]
     fn replies_are_checked() {
-        assert_eq!(check(&good(), 500, 500, "nonce"), Ok(()));
-        assert_eq!(check(" \n", 500, 500, "nonce"), Err(Refusal::Blank));
+        assert_eq!(check(&good(), 500, 500, "nonce", Family::O200k), Ok(()));
+        assert_eq!(check(" \n", 500, 500, "nonce", Family::O200k), Err(Refusal::Blank));
         let code = |reply: &str, most, replaced| {
-            check(reply, most, replaced, "nonce").map_err(|refusal| refusal.code())
+            check(reply, most, replaced, "nonce", Family::O200k).map_err(|refusal| refusal.code())
         };
         assert_eq!(code(&good(), 3, 500), Err("too_long"));
         assert_eq!(code(&good(), 500, 10), Err("not_smaller"));

@@ -39,7 +39,8 @@ pub fn result(id: &str, text: &str) -> String {
 
 /// A call and its result.
 pub fn pair(id: &str, text: &str) -> [String; 2] {
-    [calls(&[id], "file"), result(id, text)]
+    let name: String = text.chars().take(12).collect();
+    [calls(&[id], &name), result(id, text)]
 }
 
 /// A user message and `count` pairs with results `r0`, `r1`, … of so many words.

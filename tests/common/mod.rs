@@ -1,10 +1,19 @@
 //! What the tests share: a strict validator of requests, and a host that drives the engine.
 #![allow(dead_code)] // each test file uses its own part
 
+pub mod ai_sdk;
+pub mod anthropic;
+pub mod anthropic_random;
 pub mod build;
+pub mod gemini;
+pub mod gemini_random;
 pub mod host;
 pub mod openai_chat;
+pub mod openai_responses;
+pub mod openai_responses_random;
 pub mod random;
+pub mod turns;
+pub mod walk;
 
 use std::path::Path;
 

@@ -37,7 +37,8 @@ export function agent(turns, chars = 4000) {
 
 /** Makes a value and all inside it immutable: a write then throws, in strict mode. */
 export function frozen(value) {
-  if (typeof value === 'object' && value !== null) {
+  // Binary data cannot be frozen.
+  if (typeof value === 'object' && value !== null && !ArrayBuffer.isView(value)) {
     Object.values(value).forEach(frozen);
     Object.freeze(value);
   }

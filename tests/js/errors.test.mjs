@@ -156,7 +156,7 @@ for (const [path, request] of [
   ['request', 5],
   ['request.max', { max: 1 }],
   ['request.tool', { tool: [] }],
-  ['request.tools', { tools: {} }],
+  ['request.tools', { tools: 'read' }],
   ['request.tools', { tools: 'search' }],
   ['request.usage', { usage: 'many' }],
   ['request.usage', { usage: {} }],
@@ -177,7 +177,8 @@ for (const [path, request] of [
 
 test('an unknown member of a request is answered with all that are known', async () => {
   await assert.rejects(new Compactor({ window }).compact([], { bogus: 1 }), {
-    message: 'request.bogus: unknown; known are tools, usage, overflow, force, focus, signal',
+    message:
+      'request.bogus: unknown; known are tools, system, usage, overflow, force, focus, dryRun, serverHistory, signal',
   });
   await new Compactor({ window }).compact([], { bogus: undefined });
 });

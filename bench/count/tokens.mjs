@@ -1,0 +1,30 @@
+// Tokenizes the corpus: the length of every token into target/count/tokens.tsv, for the fit, and
+// how many there are into tests/corpus/truth.tsv, for tests and reports. `npm --prefix js run fit`
+// calls it.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { tokenizers } from './tokenizers.mjs';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const corpus = join(root, 'tests/corpus');
+const families = Object.keys(tokenizers);
+const tokens = [];
+const truth = [['text', ...families].join('\t')];
+for (const split of ['train', 'test']) {
+  for (const file of readdirSync(join(corpus, split)).sort()) {
+    const text = readFileSync(join(corpus, split, file), 'utf8');
+    const row = [`${split}/${file}`];
+    for (const family of families) {
+      const lengths = tokenizers[family](text);
+      const sum = lengths.reduce((a, b) => a + b, 0);
+      if (sum !== Buffer.byteLength(text)) throw new Error(`${family} changes ${split}/${file}`);
+      tokens.push([row[0], family, lengths.join(' ')].join('\t'));
+      row.push(lengths.length);
+    }
+    truth.push(row.join('\t'));
+  }
+}
+mkdirSync(join(root, 'target/count'), { recursive: true });
+writeFileSync(join(root, 'target/count/tokens.tsv'), `${tokens.join('\n')}\n`);
+writeFileSync(join(corpus, 'truth.tsv'), `${truth.join('\n')}\n`);

@@ -1,0 +1,55 @@
+// tidemark as a policy, and no policy at all.
+import { Compactor, type CompactorOptions } from '../compactor.js';
+import type { ChatMessage } from '../types.js';
+import type { Policy, Turn } from './replay.js';
+
+/** Sends the whole transcript, whatever its size. */
+export const whole: Policy = (messages) => ({ messages });
+
+/**
+ * A compactor with these options as the policy of one session. Usage goes in as the replay
+ * measures it, and summarizer calls are priced.
+ */
+export function compactor(options: CompactorOptions): Policy {
+  const { summarizer } = options;
+  let turn: Turn | undefined;
+  const own = new Compactor({
+    ...options,
+    ...(summarizer && {
+      summarizer: async (request, context) => {
+        const text = await summarizer(request, context);
+        const { system, prompt } = request;
+        turn?.asked(asMessages(system, prompt), text ?? '');
+        return text;
+      },
+    }),
+  });
+  return async (messages, now) => {
+    turn = now;
+    const start = performance.now();
+    const { messages: view } = await own.compact(messages, { usage: now.usage });
+    const milliseconds = performance.now() - start;
+    const tool = own.recallTool();
+    return {
+      messages: view,
+      tools: tool ? [tool] : [],
+      recalls: async (identifier) => tool !== undefined && holds(own, identifier),
+      milliseconds,
+    };
+  };
+}
+
+/** Whether a search through the recall tool finds the identifier. */
+async function holds(own: Compactor, identifier: string): Promise<boolean> {
+  const answer = await own.recall({ pattern: identifier });
+  // The first line repeats the pattern.
+  const found = answer.slice(answer.indexOf('\n') + 1).toLowerCase();
+  return answer.includes('\n') && found.includes(identifier.toLowerCase());
+}
+
+function asMessages(system: string, prompt: string): ChatMessage[] {
+  return [
+    { role: 'system', content: system },
+    { role: 'user', content: prompt },
+  ];
+}
