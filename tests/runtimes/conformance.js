@@ -1,12 +1,8 @@
 // What every runtime must do alike: views and checkpoints of real transcripts to the byte, the
 // callbacks, recall, resuming, errors. Runs unchanged in Node, Deno, Bun, workerd, edge and browser.
-import { Compactor, estimate, plan, render, Session, TidemarkError } from 'tidemark';
+import { Compactor, estimate, Session, TidemarkError } from 'tidemark';
 import { MemoryStore } from 'tidemark/stores/memory';
-
-async function digest(text) {
-  const bytes = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
-  return [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
-}
+import { digest, vectorOf } from './golden.js';
 
 /**
  * @param {{ vectors: object[], transcripts: Record<string, object[]> }} cases the golden vectors
@@ -15,15 +11,9 @@ async function digest(text) {
  */
 export async function conformance({ vectors, transcripts }) {
   const golden = [];
-  for (const { file, window, secret } of vectors) {
-    const transcript = transcripts[file];
-    const session = new Session({ window, secret });
-    for (const end of [Math.floor(transcript.length / 2), transcript.length]) {
-      plan(session, transcript.slice(0, end));
-    }
-    const view = await digest(JSON.stringify(render(session)));
-    golden.push({ checkpoint: await digest(session.checkpoint()), file, secret, view, window });
-    session.dispose();
+  for (const vector of vectors) {
+    const open = (options) => new Session(options);
+    golden.push(await vectorOf(open, vector, transcripts[vector.file]));
   }
   return { golden, host: await host(transcripts['mid.json']) };
 }

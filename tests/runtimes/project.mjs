@@ -61,7 +61,7 @@ export async function cleanProject() {
   write('package.json', '{ "name": "consumer", "private": true, "type": "module" }');
   const install = ['install', '--offline', '--no-audit', '--no-fund', `./${filename}`];
   await run('npm', install, folder);
-  cpSync(join(here, 'conformance.js'), join(folder, 'conformance.js'));
+  for (const file of ['conformance.js', 'golden.js']) cpSync(join(here, file), join(folder, file));
   write('cases.js', `export default ${JSON.stringify(goldenCases())};\n`);
   return {
     folder,
