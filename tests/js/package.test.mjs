@@ -91,9 +91,11 @@ test('the tarball holds what the exports name, and nothing else', (t) => {
     'cjs/wasm/index.d.ts',
     'wasm/index.d.ts',
     'wasm/tidemark_bg.wasm',
+    'component/tidemark.wasm',
+    'component/tidemark.wit',
     ...modules.flatMap((file) => [file, file.replace(/js$/, 'd.ts')]),
   ]);
-  assert.deepEqual(new Set(files), allowed, 'modules with their declarations, and the wasm');
+  assert.deepEqual(new Set(files), allowed, 'modules with their declarations, the wasm and the component');
 });
 
 /** The files that an entry of a manifest leads to, under whichever conditions. */
