@@ -188,8 +188,10 @@ export async function buildPackage() {
   const glue = ['tidemark.js', 'tidemark.d.ts', 'inline.js', 'inline.d.ts', 'index.d.ts'];
   const modules = [...compiled, ...glue.map((file) => join('wasm', file))];
   // Nothing that is there to be loaded has a place in declarations.
-  const entry = join(pkg, 'replay/index.d.ts');
-  await writeFile(entry, (await readFile(entry, 'utf8')).replace("import '#start';\n", ''));
+  for (const entry of ['replay/index.d.ts', 'worker/engine.d.ts']) {
+    const text = await readFile(join(pkg, entry), 'utf8');
+    await writeFile(join(pkg, entry), text.replace("import '#start';", 'export {};'));
+  }
   const common = await buildCommon(modules);
 
   // What an earlier build left there goes.
