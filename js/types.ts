@@ -28,7 +28,8 @@ export type StageName =
 export interface StageOptions {
   stage: StageName;
   /**
-   * The newest results that stay as they are; media: the newest images and files.
+   * The newest results that stay as they are, of those that `include` and `exclude` let the stage
+   * have; media: the newest images and files.
    * @default 2 for offload, 3 for clear, 1 for media
    */
   keepLast?: number | undefined;
@@ -36,8 +37,30 @@ export interface StageOptions {
   minTokens?: number | undefined;
   /** offload: tokens of the preview that stays. @default 200 */
   previewTokens?: number | undefined;
+  /**
+   * dedupe, offload, clear: the newest results stay that take this many tokens together, beside
+   * those that `keepLast` spares. @default 0
+   */
+  protectTokens?: number | undefined;
+  /**
+   * dedupe, offload, clear, reasoning, media: a stage that could take out less than this takes out
+   * nothing, since each change costs the prompt cache. A share of usable in (0, 1], or tokens from
+   * 2 up. @default 0
+   */
+  clearAtLeast?: number | undefined;
+  /** The same as a share of the view in [0, 1). @default 0; `summary.minSavings` for summarize */
+  minSavings?: number | undefined;
+  /** dedupe, offload, clear: the only tools whose results may leave. @default all */
+  include?: string[] | undefined;
   /** dedupe, offload, clear: tools whose results stay. */
   exclude?: string[] | undefined;
+  /** dedupe, offload, clear: results that tell of a failure stay. @default false */
+  keepErrors?: boolean | undefined;
+  /**
+   * offload, clear: arguments of old calls leave as results do: of all tools, or of these.
+   * @default false
+   */
+  includeArguments?: boolean | string[] | undefined;
   /**
    * Size of the view from which the stage runs: a share of usable in (0, 1], or tokens from 2 up.
    * @default `compactAt`; 1 for drop and elide, the last resorts

@@ -331,6 +331,7 @@ impl Engine {
             limit: raw(burst.budget.usable),
             tail: burst.tail,
             overflow: burst.overflow,
+            must: burst.overflow || burst.force || self.tokens() > burst.budget.usable,
         }
     }
 
