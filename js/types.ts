@@ -20,9 +20,23 @@ export type StageName =
   | 'clear'
   | 'reasoning'
   | 'media'
+  | 'smart'
   | 'summarize'
   | 'drop'
   | 'elide';
+
+/** Names of the presets. */
+export type PresetName =
+  | 'default'
+  | 'two-tier'
+  | 'frugal'
+  | 'truncate'
+  | 'sliding'
+  | 'prune'
+  | 'smart'
+  | 'summarize'
+  | 'llm-summarize'
+  | 'conversation';
 
 /** A stage with its options. */
 export interface StageOptions {
@@ -95,8 +109,29 @@ export interface EngineOptions {
   compactTo?: number | undefined;
   /** Size of the protected tail: a share of usable in (0, 1], or tokens from 2 up. @default 0.2 */
   tail?: number | undefined;
-  /** The stages, cheapest first. @default all of them, in the order of `StageName` */
+  /**
+   * Options under a name, which the others here win over.
+   * - `default`: all stages but smart, in the order of `StageName`
+   * - `two-tier`: results but the newest six become markers at 50 %, a summary at 80 %
+   * - `frugal`: early and deep, from 55 % to 20 % with a tail of 10 %, and only where half of the
+   *   view can go: small views for agents that pay for each token of each call
+   * - `truncate`: the oldest messages leave, down to 40 %
+   * - `sliding`: the oldest messages leave, from 95 % to 80 %: as much as fits
+   * - `prune`: results of tools become head and tail, then markers; messages stay
+   * - `smart`: the units that say the least for their size leave, wherever they stand
+   * - `summarize`: the oldest messages are folded by the local summarizer, without any model
+   * - `llm-summarize`: the same by your summarizer
+   * - `conversation`: for people who talk: results first, then a summary; a tail of 30 %
+   * @default 'default'
+   */
+  preset?: PresetName | undefined;
+  /** The stages, cheapest first. @default those of the preset */
   stages?: (StageName | StageOptions)[] | undefined;
+  /**
+   * Least share of the view, in [0, 1), that a burst must be able to free for it to begin; a view at
+   * 85 % of usable begins one all the same. @default 0, or 0.5 with the preset `frugal`
+   */
+  minBurst?: number | undefined;
   /** Model id: calibration and learned windows are kept per model. */
   model?: string | undefined;
   /** Endpoint of the model: learned windows are kept per endpoint and model. */

@@ -50,6 +50,10 @@ impl Engine {
             let chain = format!("{:016x}", self.decisions.dropped_chain);
             out.raw("dropped", &row.item(self.decisions.dropped).item(&*chain).close("]"));
         }
+        let kept = self.decisions.kept.iter();
+        let kept =
+            kept.map(|(from, to)| Writer(String::from("[")).item(*from).item(*to).close("]"));
+        out.rows("kept", kept);
         let spans = self.decisions.spans.iter().map(|(span, end)| {
             Writer(String::from("[")).item(&*span.to_string()).item(*end).close("]")
         });
@@ -124,6 +128,13 @@ impl Engine {
         if let Some((upto, chain)) = dropped.next().zip(dropped.next()) {
             decisions.dropped = upto.count().ok_or_else(|| damaged("dropped"))?;
             decisions.dropped_chain = hash(chain).ok_or_else(|| damaged("dropped"))?;
+        }
+        for row in saved.rows("kept")? {
+            let mut row = row.items().filter_map(|end| end.count());
+            let range = row.next().zip(row.next()).filter(|(from, to)| from < to);
+            let last = decisions.kept.last().map_or(decisions.covered(), |last| last.1);
+            let range = range.filter(|range| last <= range.0 && range.1 <= decisions.dropped);
+            decisions.kept.push(range.ok_or_else(|| damaged("kept"))?);
         }
         for row in saved.rows("calibration")? {
             let learned = read_learned(row).ok_or_else(|| damaged("calibration"))?;

@@ -21,7 +21,7 @@ use crate::format::{Format, FormatName, Reading, detect, read_messages, read_res
 use crate::json::Value;
 use crate::options::{Options, invalid};
 use crate::recall::{self, RecallArgs, RecallStep};
-use crate::stage::{Stage, default_stages};
+use crate::stage::{Stage, preset};
 use crate::transcript::{HashKey, PartKind, Transcript};
 use crate::view::{Item, Problem, Repair, View};
 
@@ -138,11 +138,10 @@ impl Engine {
     /// # Errors
     /// `invalid_option`, naming the option.
     pub fn new(options: Options) -> Result<Engine, Error> {
+        let options = preset::apply(options)?;
         let sizes = Sizes::read(&options)?;
-        let defaults = default_stages();
-        let stages = options.stages.as_ref().unwrap_or(&defaults);
+        let stages = options.stages.iter().flatten();
         let stages = stages
-            .iter()
             .enumerate()
             .map(|(index, stage)| Stage::read(stage, index))
             .collect::<Result<Vec<_>, _>>()?;
@@ -429,7 +428,7 @@ impl Engine {
     /// Size of the view as it stands.
     pub fn estimate(&self) -> Estimate {
         let ratio = self.ratio();
-        let budget = self.window().map(|window| self.sizes.budget(window));
+        let budget = self.budget();
         let tokens = self.tokens();
         Estimate {
             tokens,
@@ -464,7 +463,9 @@ impl Engine {
             items_before: total.saturating_sub(last),
             keep,
             lead: self.transcript.lead,
-            hidden: self.transcript.lead.saturating_add(self.decisions.hidden()),
+            hidden: self.transcript.lead.saturating_add(
+                self.decisions.kept.first().map_or(self.decisions.hidden(), |kept| kept.0),
+            ),
             items,
         }
     }
@@ -624,7 +625,23 @@ impl Engine {
     }
 
     pub(crate) fn budget(&self) -> Option<Budget> {
-        self.window().map(|window| self.sizes.budget(window))
+        let mut budget = self.sizes.budget(self.window()?);
+        if self.sizes.min_burst > 0.0 {
+            budget.trigger = budget.trigger.max(self.worthwhile(&budget));
+        }
+        Some(budget)
+    }
+
+    /// Size from which a burst can free the share of the view that it must: what it leaves there,
+    /// the leading system messages, the tools, the summary and the tail, is no more than the rest;
+    /// never over 85 % of usable.
+    fn worthwhile(&self, budget: &Budget) -> u32 {
+        let lead = &self.transcript.messages[..self.transcript.lead as usize];
+        let lead: u32 = lead.iter().map(|message| message.tokens).sum();
+        let beside = self.system + self.tools + self.recall_schema;
+        let stays = self.scaled(lead.saturating_add(self.head).saturating_add(beside));
+        let stays = f64::from(stays.saturating_add(budget.tail)) / (1.0 - self.sizes.min_burst);
+        stays.min(f64::from(budget.usable) * 0.85) as u32
     }
 
     /// Characters of a recall page: what the option allows and half of the room left.
@@ -765,7 +782,7 @@ impl Engine {
             && (dropped > from || was_unverified)
             && self.transcript.chain_at(dropped) != Some(self.decisions.dropped_chain)
         {
-            self.decisions.dropped = 0;
+            self.decisions.drop_upto(0, 0);
             moved = true;
         }
         let stale: Vec<Place> = self
@@ -834,8 +851,7 @@ impl Engine {
         }
         let dropped = start(self.decisions.dropped);
         if dropped != self.decisions.dropped {
-            self.decisions.dropped = dropped;
-            self.decisions.dropped_chain = chain(dropped);
+            self.decisions.drop_upto(dropped, chain(dropped));
             moved = true;
         }
         moved

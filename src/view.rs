@@ -205,6 +205,7 @@ impl View<'_> {
         let lead = self.transcript.lead;
         unit.end <= lead
             || unit.end > lead.saturating_add(self.decisions.hidden())
+            || self.decisions.keeps(unit.start - lead.min(unit.start), unit.end - lead)
             || (self.transcript.marked
                 && self.transcript.unit_messages(unit).iter().any(|message| message.pinned))
     }
@@ -213,11 +214,20 @@ impl View<'_> {
     pub(crate) fn units(&self) -> impl Iterator<Item = usize> + use<> {
         let transcript = self.transcript;
         let lead = transcript.unit_of(transcript.lead);
+        let of = |body: u32| transcript.unit_of(transcript.lead.saturating_add(body));
+        let mut kept = Vec::new();
         let first = match transcript.marked {
             true => lead,
-            false => transcript.unit_of(transcript.lead.saturating_add(self.decisions.hidden())),
+            false => {
+                let first = of(self.decisions.hidden());
+                for (from, to) in &self.decisions.kept {
+                    let last = kept.last().map_or(lead, |last| last + 1);
+                    kept.extend(of(*from).max(last)..first.min(of(*to - 1) + 1));
+                }
+                first
+            }
         };
-        (0..lead).chain(first..transcript.units.len())
+        (0..lead).chain(kept).chain(first..transcript.units.len())
     }
 
     /// Units in the view, oldest first.
@@ -832,7 +842,8 @@ impl View<'_> {
             if !text.is_empty() {
                 text.push_str("\n\n");
             }
-            let count = self.decisions.dropped - covered;
+            let kept = self.decisions.kept.iter().map(|(from, to)| to - from).sum::<u32>();
+            let count = self.decisions.dropped - covered - kept;
             let pointer = match self.recall {
                 Some(tool) => format!("; {tool}(pattern=\"…\") searches them"),
                 None => String::new(),

@@ -234,3 +234,195 @@ fn bad_options_of_a_stage_name_themselves() {
         assert_eq!(error.path(), format!("options.stages[0].{place}"));
     }
 }
+
+/// A long conversation of an agent: the task, then calls with results, now and then a word.
+fn worked(count: usize) -> Vec<String> {
+    let mut all =
+        vec![system("You are careful."), user("Port src/parser.rs to Rust. Never touch CI.")];
+    for at in 0..count {
+        let id = format!("c{at}");
+        all.extend(used_tool(&id, "bash", &format!("ls {at}"), &long(&format!("r{at}"), 300)));
+        if at % 5 == 4 {
+            all.push(assistant(&long(&format!("said {at}"), 60)));
+            all.push(user(&format!("go on with part {at}")));
+        }
+    }
+    all
+}
+
+const PRESETS: [&str; 10] = [
+    "default",
+    "two-tier",
+    "frugal",
+    "truncate",
+    "sliding",
+    "prune",
+    "smart",
+    "summarize",
+    "llm-summarize",
+    "conversation",
+];
+
+fn preset(name: &str, window: u32, more: &str) -> Host {
+    Host::new(&options(window, &format!("\"preset\":\"{name}\"{more}")))
+}
+
+#[test]
+fn every_preset_brings_a_session_below_its_limit_and_keeps_it_valid() {
+    let all = worked(40);
+    for name in PRESETS {
+        let mut host = preset(name, 6_000, ",\"summarizer\":true,\"store\":true");
+        let mut bursts = 0;
+        for end in 1..=all.len() {
+            let outcome = host.turn(&all[..end]);
+            assert!(outcome.fits, "{name} at {end}");
+            bursts += u32::from(outcome.compacted);
+            assert_eq!(common::openai_chat::problems(&host.view()), Vec::<String>::new(), "{name}");
+        }
+        assert!(bursts > 0, "{name}");
+        assert_eq!(shown(&host)[0], all[0], "{name}");
+        assert_eq!(shown(&host).last(), all.last(), "{name}");
+    }
+}
+
+#[test]
+fn a_preset_is_its_options_and_nothing_else() {
+    let all = worked(40);
+    for (name, same) in [
+        (
+            "two-tier",
+            r#""compactAt":0.8,"stages":[{"stage":"clear","at":0.5,"keepLast":6,"clearAtLeast":0.05},"summarize","drop","elide"]"#,
+        ),
+        ("truncate", r#""compactTo":0.4,"stages":[{"stage":"drop","at":0.85},"elide"]"#),
+        ("frugal", r#""compactAt":0.55,"compactTo":0.2,"tail":0.1,"minBurst":0.5"#),
+        ("default", ""),
+    ] {
+        let mut named = preset(name, 6_000, "");
+        let mut spelled = Host::new(&options(6_000, same));
+        for end in 1..=all.len() {
+            assert_eq!(named.turn(&all[..end]), spelled.turn(&all[..end]), "{name}");
+        }
+    }
+}
+
+#[test]
+fn explicit_options_win_over_those_of_the_preset() {
+    let budget = |more: &str| {
+        let host = preset("frugal", 100_000, more);
+        let estimate = host.engine.estimate();
+        (estimate.trigger.unwrap(), estimate.target.unwrap())
+    };
+    assert_eq!(budget(""), (55_000, 20_000));
+    assert_eq!(budget(",\"compactTo\":0.3"), (55_000, 30_000));
+    assert_eq!(budget(",\"compactAt\":0.9"), (90_000, 60_000), "a target belongs to its trigger");
+    let waits = budget(",\"compactAt\":0.1").0;
+    assert!((20_000..22_000).contains(&waits), "{waits}: twice the tail and the tools");
+    let mut host = preset("truncate", 6_000, ",\"stages\":[\"clear\",\"elide\"]");
+    let outcome = host.turn(&worked(20));
+    assert!(outcome.stages.iter().all(|stage| *stage != "drop"));
+}
+
+#[test]
+fn an_unknown_preset_names_those_that_there_are() {
+    let error = Engine::new(common::host::options(r#"{"preset":"aggressive"}"#)).err().unwrap();
+    assert_eq!((error.code().as_str(), error.path()), ("invalid_option", "options.preset"));
+    for name in PRESETS {
+        assert!(error.message().contains(name), "{name}");
+    }
+    let error = Engine::new(common::host::options(r#"{"minBurst":1}"#)).err().unwrap();
+    assert_eq!(error.path(), "options.minBurst");
+}
+
+#[test]
+fn frugal_waits_until_half_of_the_view_can_go() {
+    // Tools that take a third of the window: at 55 % a burst could free little.
+    let tools = json!([{"type": "function", "function": {"name": "t", "parameters":
+        {"text": " word".repeat(3_000)}}}]);
+    let first = |more: &str| {
+        let mut host = preset("frugal", 10_000, more);
+        host.engine.set_tools(&tools.to_string()).unwrap();
+        let all = chat(200, 100);
+        let mut outcomes = (1..=all.len()).map(|end| host.turn(&all[..end]));
+        outcomes.find(|outcome| outcome.compacted).expect("at 85 % a burst begins all the same")
+    };
+    let eager = first(",\"minBurst\":0");
+    assert!(eager.tokens_before < 6_000, "{}", eager.tokens_before);
+    let waited = first("");
+    assert!(waited.tokens_before > 7_500, "{}", waited.tokens_before);
+    let freed = |outcome: &Outcome| outcome.tokens_before - outcome.tokens_after;
+    assert!(freed(&waited) > 3 * freed(&eager), "{} {}", freed(&waited), freed(&eager));
+}
+
+#[test]
+fn two_tier_clears_at_half_and_summarizes_at_four_fifths() {
+    let all = session(&["read"; 12], 300);
+    let whole = size(&all);
+    let first = preset("two-tier", whole * 10 / 6, "").turn(&all);
+    assert_eq!(first.stages, ["clear"]);
+    assert!(decided(&first, "cleared").iter().all(|at| *at <= 12), "six stay");
+    let talk = chat(41, 100);
+    let second = preset("two-tier", size(&talk) * 10 / 9, "").turn(&talk);
+    assert_eq!(second.stages, ["summarize"]);
+    assert!(!preset("two-tier", size(&talk) * 10 / 7, "").turn(&talk).compacted);
+}
+
+#[test]
+fn the_summarize_preset_asks_no_model_and_llm_summarize_does() {
+    let all = chat(41, 100);
+    for (name, calls) in [("summarize", 0), ("llm-summarize", 1)] {
+        let mut host = preset(name, size(&all), ",\"summarizer\":true");
+        assert!(host.turn(&all).summary.is_some(), "{name}");
+        assert_eq!(host.prompts.len(), calls, "{name}");
+    }
+}
+
+#[test]
+fn smart_keeps_what_says_most_for_its_size() {
+    let mut all = vec![user("Port the parser to Rust.")];
+    for at in 0..12 {
+        all.extend(used_tool(&format!("a{at}"), "bash", "ls", &long("noise", 200)));
+    }
+    let rule = all.len();
+    all.push(user("You must never touch the file ci/release.yml, whatever the tests say."));
+    let error = all.len();
+    all.extend(used_tool("e", "bash", "cargo test", "Error: LexerOverflow at src/lexer.rs:88"));
+    for at in 0..12 {
+        all.extend(used_tool(&format!("b{at}"), "bash", "ls", &long("noise", 200)));
+    }
+    all.push(assistant("The LexerOverflow in src/lexer.rs:88 is what is left."));
+    all.push(user("fix it"));
+    let stages = r#""tail":2,"stages":[{"stage":"smart","at":0.5}]"#;
+    let mut host = Host::new(&options(size(&all), stages));
+    let outcome = host.turn(&all);
+    assert!(outcome.compacted && outcome.fits);
+    let kept = verbatim(&host, &all);
+    for at in [0, rule, error, error + 1, all.len() - 2, all.len() - 1] {
+        assert!(kept.contains(&at), "{at} of {kept:?}");
+    }
+    assert!(kept.len() < all.len() - 20, "the noise leaves");
+    assert!(outcome.tokens_after <= outcome.target.unwrap());
+    assert!(outcome.tokens_after * 4 > outcome.target.unwrap(), "packed, not emptied");
+    assert!(outcome.decisions.iter().all(|one| one.stage == "smart" && one.kind == "dropped"));
+    // The note counts what left, and no more than that.
+    let left: u32 = outcome.decisions.iter().map(|one| one.to.unwrap() - one.index).sum();
+    assert!(shown(&host)[0].contains(&format!("{left} earlier messages left out")));
+    assert_eq!(kept.len() as u32, all.len() as u32 - left);
+}
+
+#[test]
+fn what_smart_kept_can_leave_later_and_never_comes_back() {
+    let stages = r#""tail":2,"stages":[{"stage":"smart","at":0.6},"summarize","drop","elide"]"#;
+    let all = worked(120);
+    let mut host = Host::new(&options(5_000, stages));
+    let mut gone: Vec<usize> = Vec::new();
+    for end in 1..=all.len() {
+        assert!(host.turn(&all[..end]).fits);
+        let kept = verbatim(&host, &all[..end]);
+        assert!(gone.iter().all(|at| !kept.contains(at)), "at {end}");
+        gone = (0..end).filter(|at| !kept.contains(at)).collect();
+        let mut resumed = Host::restore(&options(5_000, stages), &host.engine.checkpoint());
+        resumed.ingest(&all[..end]);
+        assert_eq!(resumed.engine.render_json(), host.engine.render_json());
+        assert_eq!(resumed.engine.estimate().tokens, host.engine.estimate().tokens);
+    }
+}

@@ -9,7 +9,10 @@ use crate::error::{Error, ErrorCode};
 use crate::options::invalid;
 use crate::overflow::{self, ErrorClass};
 use crate::stage::summarize::Fold;
-use crate::stage::{self, Plan, Proposal, Situation, Stage, StageName, StageOptions, reasoning};
+use crate::stage::{
+    self, Plan, Proposal, Run, Situation, Stage, StageName, StageOptions, reasoning,
+};
+use crate::transcript::Unit;
 
 /// A burst under way.
 pub(super) struct Burst {
@@ -302,8 +305,8 @@ impl Engine {
         }
         let situation = self.situation(burst, self.goal(burst, stage));
         match stage::plan(stage, &situation) {
-            Plan::Drop { upto, saved } => {
-                self.drop_upto(burst, upto, saved);
+            Plan::Hide(runs) => {
+                self.hide(burst, stage.name, runs);
                 None
             }
             Plan::Parts(proposals) if proposals.is_empty() => None,
@@ -376,34 +379,54 @@ impl Engine {
         self.recount();
     }
 
-    fn drop_upto(&mut self, burst: &mut Burst, upto: u32, saved: u32) {
-        let from = self.decisions.hidden();
-        self.decisions.dropped = upto;
-        self.decisions.dropped_chain = self.transcript.chain_at(upto).unwrap_or_default();
+    /// Takes runs of units out of the view; what stands between them stays.
+    fn hide(&mut self, burst: &mut Burst, stage: StageName, runs: Vec<Run>) {
+        let Some(upto) = runs.last().map(|run| run.to) else { return };
+        let lead = self.transcript.lead;
+        let upto = self.decisions.dropped.max(upto - lead);
+        let leaves =
+            |unit: &Unit| runs.iter().any(|run| run.from <= unit.start && unit.end <= run.to);
+        let mut kept: Vec<(u32, u32)> = Vec::new();
+        for unit in self.view().shown().filter(|unit| unit.start >= lead) {
+            let pinned = self.transcript.unit_messages(unit).iter().any(|message| message.pinned);
+            if unit.end - lead > upto || pinned || leaves(unit) {
+                continue;
+            }
+            let (from, to) = (unit.start - lead, unit.end - lead);
+            match kept.last_mut().filter(|last| last.1 == from) {
+                Some(last) => last.1 = to,
+                None => kept.push((from, to)),
+            }
+        }
+        self.decisions.kept = kept;
+        self.decisions.drop_upto(upto, self.transcript.chain_at(upto).unwrap_or_default());
         self.forget_hidden();
         self.recount();
-        burst.took(StageName::Drop);
-        burst.decisions.push(Decided {
-            stage: StageName::Drop.as_str(),
-            kind: "dropped",
-            index: self.transcript.lead + from,
-            part: 0,
-            to: Some(self.transcript.lead + upto),
-            reference: None,
-            tokens_saved: self.scaled(saved),
-        });
+        burst.took(stage);
+        for run in runs {
+            burst.decisions.push(Decided {
+                stage: stage.as_str(),
+                kind: "dropped",
+                index: run.from,
+                part: 0,
+                to: Some(run.to),
+                reference: None,
+                tokens_saved: self.scaled(run.saved),
+            });
+        }
     }
 
     /// Lets go of decisions on messages that the view no longer shows.
     pub(super) fn forget_hidden(&mut self) {
-        let hidden = self.decisions.hidden();
-        let (transcript, lead) = (&self.transcript, self.transcript.lead);
-        self.decisions.parts.retain(|place| {
-            place.body >= hidden || {
-                let unit = transcript.units[transcript.unit_of(lead + place.body)];
-                transcript.unit_messages(&unit).iter().any(|message| message.pinned)
-            }
+        let mut parts = std::mem::take(&mut self.decisions.parts);
+        let (transcript, view) = (&self.transcript, self.view());
+        parts.retain(|place| {
+            let index = transcript.lead.saturating_add(place.body);
+            let unit = transcript.units.get(transcript.unit_of(index));
+            let pinned = |unit| transcript.unit_messages(unit).iter().any(|message| message.pinned);
+            unit.is_none_or(|unit| view.shows(unit) || pinned(unit))
         });
+        self.decisions.parts = parts;
     }
 
     /// First body message of the tail that holds without an overflow.

@@ -351,7 +351,7 @@ pub struct Render {
     pub keep: u32,
     /// Leading system messages of the transcript.
     pub lead: u32,
-    /// The messages from there to this one are not shown one by one, but for pinned ones.
+    /// The messages from there to this one are not shown, but for pinned ones.
     pub hidden: u32,
     /// What follows them.
     pub items: Vec<Item>,

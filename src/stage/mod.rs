@@ -9,7 +9,9 @@ mod drop;
 mod elide;
 mod media;
 mod offload;
+pub(crate) mod preset;
 pub(crate) mod reasoning;
+mod smart;
 pub(crate) mod summarize;
 
 use std::borrow::Cow;
@@ -37,6 +39,8 @@ pub enum StageName {
     Reasoning,
     /// An old image or file becomes a short marker.
     Media,
+    /// The units that say the least for their size leave; one note says how many.
+    Smart,
     /// The oldest units are folded into the running summary.
     Summarize,
     /// The oldest units leave; one note says how many.
@@ -47,12 +51,13 @@ pub enum StageName {
 
 impl StageName {
     /// All of them.
-    const ALL: [StageName; 8] = [
+    const ALL: [StageName; 9] = [
         StageName::Dedupe,
         StageName::Offload,
         StageName::Clear,
         StageName::Reasoning,
         StageName::Media,
+        StageName::Smart,
         StageName::Summarize,
         StageName::Drop,
         StageName::Elide,
@@ -66,6 +71,7 @@ impl StageName {
             StageName::Clear => "clear",
             StageName::Reasoning => "reasoning",
             StageName::Media => "media",
+            StageName::Smart => "smart",
             StageName::Summarize => "summarize",
             StageName::Drop => "drop",
             StageName::Elide => "elide",
@@ -192,11 +198,6 @@ impl StageOptions {
             at: None,
         }
     }
-}
-
-/// The pipeline used when the host names none.
-pub(crate) fn default_stages() -> Vec<StageOptions> {
-    StageName::ALL.map(StageOptions::of).into()
 }
 
 /// A stage with its options checked.
@@ -469,6 +470,10 @@ impl<'a> Situation<'a> {
         stage.clear_at_least.map_or(0, |mark| mark.of(self.limit)).max(share as u32)
     }
 
+    fn is_pinned(&self, unit: &Unit) -> bool {
+        self.view.transcript.unit_messages(unit).iter().any(|message| message.pinned)
+    }
+
     fn body_units(&self, from: u32) -> impl Iterator<Item = &'a Unit> {
         let lead = self.view.transcript.lead;
         let units = &self.view.transcript.units;
@@ -485,8 +490,29 @@ const NOTE: u32 = 40;
 pub(crate) enum Plan {
     /// Parts that become smaller.
     Parts(Vec<Proposal>),
-    /// The body messages up to this one leave, and this many tokens with them.
-    Drop { upto: u32, saved: u32 },
+    /// These leave, oldest first.
+    Hide(Vec<Run>),
+}
+
+/// Units in a row that leave the view.
+pub(crate) struct Run {
+    pub from: u32,
+    /// The message after the last.
+    pub to: u32,
+    pub saved: u32,
+}
+
+impl Run {
+    /// Adds a unit behind the others.
+    pub(crate) fn add(runs: &mut Vec<Run>, unit: &Unit) {
+        match runs.last_mut().filter(|run| run.to == unit.start) {
+            Some(run) => {
+                run.to = unit.end;
+                run.saved = run.saved.saturating_add(unit.tokens);
+            }
+            None => runs.push(Run { from: unit.start, to: unit.end, saved: unit.tokens }),
+        }
+    }
 }
 
 /// Runs a stage other than summarize.
@@ -499,6 +525,7 @@ pub(crate) fn plan(stage: &Stage, situation: &Situation<'_>) -> Plan {
         StageName::Media => media::plan(stage, situation),
         StageName::Elide => return Plan::Parts(elide::plan(situation)),
         StageName::Drop => return drop::plan(situation),
+        StageName::Smart => return smart::plan(stage, situation),
         StageName::Summarize => return Plan::Parts(Vec::new()),
     };
     let saved = proposals.iter().fold(0u32, |sum, one| sum.saturating_add(one.saved));

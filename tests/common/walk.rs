@@ -45,6 +45,11 @@ pub fn setting() -> impl Strategy<Value = Setting> {
         "",
         r#","stages":["clear","drop"]"#,
         r#","stages":["summarize","elide"]"#,
+        r#","stages":[{"stage":"smart","at":0.5},"summarize","drop","elide"]"#,
+        r#","preset":"smart""#,
+        r#","preset":"sliding""#,
+        r#","preset":"frugal""#,
+        r#","stages":[{"stage":"clear","includeArguments":true,"keepErrors":true},"drop","elide"]"#,
         r#","stages":[{"stage":"offload","minTokens":60,"previewTokens":20},"clear","drop","elide"]"#,
     ]);
     (1_000..12_000u32, any::<bool>(), any::<bool>(), mood, stages, 1..6usize).prop_map(
