@@ -78,13 +78,17 @@ proptest! {
         }
         // Outputs alone have no calls: no view of them is valid.
         prop_assume!(edited.iter().any(|item| item.contains("\"role\":\"user\"")));
+        // What needed the reasoning that the host took away is the host's to settle. What it moved
+        // together, or apart, is bound to what either transcript says.
+        prop_assume!(how == 2 || !all[at].contains("\"type\":\"reasoning\""));
         let mut restored = Host::restore(&setting.json(RULES.format), &host.engine.checkpoint());
         restored.ingest(&edited);
         host.engine.ingest(0, &format!("[{}]", edited.join(",")), &[]).unwrap();
         for one in [&restored, &host] {
             let view = one.engine.render_json();
             prop_assert_eq!(problems(&one.view()), Vec::<String>::new(), "{}", view);
-            prop_assert!(keeps_signed(&edited, &messages(&view)), "{}", view);
+            let shown = messages(&view);
+            prop_assert!(keeps_signed(&edited, &shown) || keeps_signed(&all, &shown), "{}", view);
         }
         prop_assert_eq!(restored.engine.render_json(), host.engine.render_json());
     }

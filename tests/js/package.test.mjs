@@ -221,7 +221,7 @@ function samples(readme) {
 import type { Effect, Reply } from 'tidemark';
 import {
   call, callModel, load, model, openai, options, requests, save, send, sent, summarize, tools,
-  transcript, type Completion, type Message,
+  tokenizer, transcript, type Completion, type Message,
 } from './caller.js';
 
 let response: Completion | undefined;
