@@ -286,9 +286,40 @@ export type Reason =
   | 'not_an_overflow'
   | 'server_side_history';
 
+/**
+ * Why a decision was taken.
+ * - `watermark`: the view had reached the watermark of the stage
+ * - `limit`: it was over the hard limit
+ * - `overflow`, `forced`: the provider refused the view, or the host asked for it
+ * - `bytes`, `images`: the request held more of them than `maxBytes` or `maxImages`
+ * - `signature`: signed reasoning, whose signature covers what was rewritten before it
+ */
+export type Cause =
+  | 'watermark'
+  | 'limit'
+  | 'overflow'
+  | 'forced'
+  | 'bytes'
+  | 'images'
+  | 'signature';
+
+/** What a burst means for the provider's prompt cache. */
+export interface CacheReport {
+  /** Bytes of the view's JSON that stand as before, from its start: whole messages. */
+  prefixBytes: number;
+  /**
+   * Tokens of those, and of what precedes messages in a request: instructions and tools. 0 where
+   * the recall tool is new among these.
+   */
+  prefixTokens: number;
+  /** Tokens of the view behind that, which the cache has to be told anew. */
+  rereadTokens: number;
+}
+
 /** One decision of a burst. */
 export interface Decision {
   stage: StageName;
+  reason: Cause;
   kind:
     | 'offloaded'
     | 'cleared'
@@ -419,13 +450,18 @@ export interface Outcome {
   /** The plan answered an overflow error. */
   overflow: boolean;
   decisions: Decision[];
+  /** What stays in the provider's prompt cache; null where nothing was decided. */
+  cache: CacheReport | null;
   failures: Failure[];
   /** Malformed messages met since the last outcome. */
   repairs: Repair[];
   /** The summary, where a new one was taken. */
   summary: SummaryReport | null;
   notices: Notice[];
-  /** Smallest size that was reached, where it does not fit. */
+  /**
+   * The size that could be reached, where it does not fit: what is left is pinned, unanswered,
+   * beside the messages, or what the stages may not touch.
+   */
   smallest: number | null;
 }
 
@@ -445,6 +481,97 @@ export interface Estimate {
   target: number | null;
   /** Tokens as a share of usable. */
   full: number | null;
+}
+
+/**
+ * How a message stands in the view, and why.
+ * - `system`, `pinned`, `unanswered`, `tail`: as it is, by what it is or where it stands
+ * - `kept`: as it is; a stage left it among messages that it dropped
+ * - `untouched`: as it is; nothing had to be decided on it so far
+ * - `changed`: some of its parts were decided on
+ * - `mended`: the provider would refuse it as it is
+ * - `covered`, `dropped`: not there; the summary stands for it, or it left without one
+ */
+export type Standing =
+  | 'system'
+  | 'pinned'
+  | 'unanswered'
+  | 'tail'
+  | 'kept'
+  | 'untouched'
+  | 'changed'
+  | 'mended'
+  | 'covered'
+  | 'dropped';
+
+/** Kinds of the parts that messages consist of. */
+export type PartKind = 'text' | 'reasoning' | 'call' | 'result' | 'image' | 'file' | 'opaque';
+
+/** Why a message is as it is in the view. */
+export interface Explanation {
+  index: number;
+  role: 'system' | 'user' | 'assistant' | 'tool' | 'other';
+  standing: Standing;
+  /** The same in words. */
+  text: string;
+  /** First message of its unit: what is kept or dropped together. */
+  from: number;
+  /** The message after the last of its unit. */
+  to: number;
+  /** As the transcript has it. */
+  tokens: number;
+  /** In the view. */
+  shown: number;
+  /** Reference of the summary that stands for it. */
+  ref?: string;
+  parts: ExplainedPart[];
+  /** What the view mends of it. */
+  repairs: Repair[];
+}
+
+/** One part of a message that is explained. */
+export interface ExplainedPart {
+  /** Its place in the message. */
+  part: number;
+  kind: PartKind;
+  /** Tool of a call or of its result. */
+  tool?: string;
+  /** As the transcript has it. */
+  tokens: number;
+  /** In the view. */
+  shown: number;
+  /** What was decided on it. */
+  decision?: Decision['kind'];
+  /** Reference for recall. */
+  ref?: string;
+}
+
+/** What compaction came to so far. */
+export interface Stats {
+  /** Messages of the transcript. */
+  messages: number;
+  /** All of them, and what goes with them: the request without tidemark. */
+  transcriptTokens: number;
+  /** The view, and what goes with it. */
+  tokens: number;
+  /** Tokens as a share of usable. */
+  full: number | null;
+  /** Bursts that decided something. */
+  bursts: number;
+  /** Calls of your summarizer. */
+  summarizerCalls: number;
+  /** Tokens that all bursts took out of the view. */
+  tokensSaved: number;
+  /** Parts that are smaller or gone in the view. */
+  parts: number;
+  /** Messages that the summary stands for. */
+  covered: number;
+  /** Messages that were dropped. */
+  dropped: number;
+  /** Tokens by which the view grows from call to call, lately. */
+  growth: number;
+  /** Calls until the next burst at that pace. */
+  turnsToBurst: number | null;
 }
 
 /** A tool as a request of OpenAI Chat Completions carries it. */

@@ -85,8 +85,8 @@ pub(crate) struct Decision {
     pub reference: Ref,
     /// Code points of the content.
     pub chars: u32,
-    /// Hash of the part it was taken for.
-    pub anchor: u64,
+    /// Hash of the part it was taken for; what it matches must have the content of the reference.
+    pub anchor: u32,
 }
 
 /// Who wrote a summary.

@@ -1,6 +1,7 @@
 //! The engine: what it holds, and the loop of plan, effects and resolve.
 
 mod burst;
+mod explain;
 mod fold;
 mod outcome;
 
@@ -26,9 +27,10 @@ use crate::transcript::{HashKey, PartKind, Transcript};
 use crate::view::{Item, Problem, Repair, View};
 
 use burst::Burst;
+pub use explain::{Explained, Explanation, Standing, Stats};
 pub use outcome::{
-    Audit, Decided, Effect, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest, Reason,
-    RecallTool, Render, Reply, Step, SummaryReport, Usage,
+    Audit, CacheReport, Cause, Decided, Effect, Estimate, Failure, Notice, Outcome, Overflow,
+    PlanRequest, Reason, RecallTool, Render, Reply, Step, SummaryReport, Usage,
 };
 
 /// A tokenizer of the host's own: tokens of a text, or nothing where it fails.
@@ -90,6 +92,7 @@ pub struct Engine {
     /// Planning rests until the view has this many tokens or its tail begins elsewhere; body index.
     pub(crate) rest: Option<(u32, u32)>,
     pub(crate) low_savings: u32,
+    pub(crate) totals: Totals,
     repairs: Vec<Repair>,
     /// Message and kind of every repair that an outcome has told of, in order.
     told: Vec<(u32, &'static str)>,
@@ -118,8 +121,23 @@ struct Memory {
     breaker: Breaker,
     rest: Option<(u32, u32)>,
     low_savings: u32,
+    totals: Totals,
     repairs: Vec<Repair>,
     told: Vec<(u32, &'static str)>,
+}
+
+/// What a session came to so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub bursts: u32,
+    /// Replies of the host's summarizer.
+    pub calls: u32,
+    /// Calibrated tokens that bursts took out of views.
+    pub saved: u32,
+    /// Sixteenths of a token by which the view grows from plan to plan, lately.
+    pub growth: u32,
+    /// Calibrated tokens of the view when the last plan ended.
+    pub seen: u32,
 }
 
 /// Failures of the host's summarizer.
@@ -203,6 +221,7 @@ impl Engine {
             breaker: Breaker::default(),
             rest: None,
             low_savings: 0,
+            totals: Totals::default(),
             repairs: Vec::new(),
             told: Vec::new(),
             notices: Vec::new(),
@@ -738,6 +757,7 @@ impl Engine {
             breaker: self.breaker,
             rest: self.rest,
             low_savings: self.low_savings,
+            totals: self.totals,
             repairs: self.repairs.clone(),
             told: self.told.clone(),
         }
@@ -753,6 +773,7 @@ impl Engine {
         self.breaker = memory.breaker;
         self.rest = memory.rest;
         self.low_savings = memory.low_savings;
+        self.totals = memory.totals;
         if changed {
             self.recount();
         }
@@ -802,7 +823,7 @@ impl Engine {
             for (part, at) in message.parts.iter().zip(0u32..) {
                 let place = Place { body, part: at };
                 if part.kind != PartKind::Opaque && self.decisions.parts.get(place).is_none() {
-                    places.push((message.anchor(part, self.transcript.key), place));
+                    places.push((message.anchor(part, self.transcript.key) as u32, place));
                 }
             }
         }
@@ -816,7 +837,9 @@ impl Engine {
             };
             // A content that stands more than once has no one new place.
             match (same(start), same(start + 1)) {
-                (Some(found), None) => self.decisions.parts.insert(found, decision),
+                (Some(found), None) if self.is_of(found, decision.reference) => {
+                    self.decisions.parts.insert(found, decision);
+                }
                 _ => lost += 1,
             }
         }
@@ -857,11 +880,18 @@ impl Engine {
         moved
     }
 
-    fn anchor(&self, place: Place) -> Option<u64> {
+    /// Whether a reference is that of the part's content.
+    fn is_of(&self, place: Place, reference: Ref) -> bool {
+        let index = self.transcript.lead.saturating_add(place.body) as usize;
+        let message = &self.transcript.messages[index];
+        Ref::of(&message.content(&message.parts[place.part as usize])) == reference
+    }
+
+    fn anchor(&self, place: Place) -> Option<u32> {
         let index = self.transcript.lead.saturating_add(place.body) as usize;
         let message = self.transcript.messages.get(index)?;
         let part = message.parts.get(place.part as usize)?;
-        Some(message.anchor(part, self.transcript.key))
+        Some(message.anchor(part, self.transcript.key) as u32)
     }
 }
 

@@ -918,6 +918,31 @@ impl View<'_> {
         out.items
     }
 
+    /// Bytes of the view's JSON before the message at `start`, or before anything that is not the
+    /// caller's where `bare`.
+    pub(crate) fn prefix_bytes(&self, start: u32, bare: bool) -> u32 {
+        let mut bytes = 1;
+        let mut add = |length: usize| bytes += length + usize::from(bytes > 1);
+        let messages = &self.transcript.messages;
+        for item in self.items(0) {
+            match item {
+                Item::Run { from, to } => {
+                    let end = to.min(start).max(from);
+                    messages[from as usize..end as usize].iter().for_each(|m| add(m.raw.len()));
+                    if end < to {
+                        break;
+                    }
+                }
+                Item::Patch { index, edits } if index < start => {
+                    add(splice(&messages[index as usize].raw, &edits).len());
+                }
+                Item::Insert { json } if !bare => add(json.len()),
+                _ => break,
+            }
+        }
+        bytes as u32
+    }
+
     /// Puts the text before that of the user message which the items begin with, if they do.
     fn merge(&self, head: &str, items: &mut Vec<Item>) -> bool {
         let (index, mut edits) = match &items[0] {

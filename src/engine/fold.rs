@@ -230,6 +230,7 @@ impl Engine {
             text,
         };
         let before = (self.visible, self.decisions.clone());
+        let reason = self.cause(burst, StageName::Summarize);
         let report = SummaryReport {
             text: summary.text.clone(),
             covered: fold.to,
@@ -247,8 +248,9 @@ impl Engine {
         }
         burst.took(StageName::Summarize);
         burst.decisions.push(Decided {
-            stage: StageName::Summarize.as_str(),
+            stage: StageName::Summarize.as_str().into(),
             kind: "covered",
+            reason,
             index: fold.from,
             part: 0,
             to: Some(fold.to),

@@ -394,7 +394,7 @@ impl<'a> Situation<'a> {
             action,
             reference: Ref::of(&content),
             chars: content.chars().count() as u32,
-            anchor: message.anchor(part, self.view.transcript.key),
+            anchor: message.anchor(part, self.view.transcript.key) as u32,
         }
     }
 
