@@ -24,6 +24,7 @@ mod budget;
 mod calibration;
 mod checkpoint;
 mod count;
+mod cut;
 mod decision;
 mod engine;
 mod error;

@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde::{Serialize, Serializer};
 
 use crate::count::{self, Family};
+pub(crate) use crate::cut::{boundary, ends};
 use crate::decision::{Action, Decision, Decisions, Place};
 use crate::format::{Format, FormatName};
 use crate::json::{Json, Value, mended, write_string};
@@ -800,7 +801,8 @@ impl View<'_> {
                 let left = text.len() - head.len() - tail.len();
                 let left = text[head.len()..head.len() + left].chars().count() as u32;
                 let left = thousands(left);
-                format!("{head}\n[… {left} of {chars} characters left out{pointer} …]\n{tail}")
+                let gap = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+                format!("{head}{gap}[… {left} of {chars} characters left out{pointer} …]\n{tail}")
             }
         };
         if matches!(part.shape, Shape::Object | Shape::ObjectText) {
@@ -1052,33 +1054,6 @@ fn renamed_ids(messages: &[Message], first: u32) -> Vec<Renamed> {
         }
     }
     renamed
-}
-
-/// The first and last bytes of a text, never within a character.
-pub(crate) fn ends(text: &str, head: u32, tail: u32) -> (&str, &str) {
-    let head = boundary(text, head as usize);
-    let tail = boundary(text, text.len().saturating_sub(tail as usize).max(head));
-    (&text[..head], &text[tail..])
-}
-
-/// The nearest place at or before `at` that no character and no grapheme of common kinds
-/// (combining marks, variation selectors, zero-width joiners) spans.
-pub(crate) fn boundary(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    for _ in 0..16 {
-        let joins = |scalar: char| matches!(scalar as u32, 0x300..=0x36F | 0x200D | 0xFE00..=0xFE0F | 0x1F3FB..=0x1F3FF);
-        let next = text[at..].chars().next();
-        let last = text[..at].chars().next_back();
-        let Some(last) = last else { break };
-        if !next.is_some_and(joins) && last as u32 != 0x200D {
-            break;
-        }
-        at -= last.len_utf8();
-    }
-    at
 }
 
 /// `1 message`, `2 messages`.
