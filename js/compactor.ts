@@ -6,6 +6,7 @@ import type {
   ChatMessage,
   Effect,
   Estimate,
+  Explanation,
   Notice,
   OpenAIChatTool,
   Outcome,
@@ -13,6 +14,7 @@ import type {
   RecallArgs,
   RecallTool,
   Reply,
+  Stats,
   Step,
   Store,
   ToolDefinition,
@@ -238,6 +240,19 @@ export class Compactor<M extends object = ChatMessage> {
   /** Size of the view as the last call left it. */
   estimate(): Estimate {
     return this.#session.estimate();
+  }
+
+  /**
+   * Why a message of the transcript, by its index, stands in the view as it does.
+   * @throws {TidemarkError} `invalid_option` at `index` where the last call brought no such message
+   */
+  explain(index: number): Explanation {
+    return this.#session.explain(index);
+  }
+
+  /** What compaction came to so far: size, tokens saved, calls, an estimate of the next burst. */
+  stats(): Stats {
+    return this.#session.stats();
   }
 
   /**

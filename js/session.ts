@@ -12,6 +12,7 @@ import type {
   EngineOptions,
   ErrorClass,
   Estimate,
+  Explanation,
   OpenAIChatTool,
   PlanRequest,
   Problem,
@@ -19,6 +20,7 @@ import type {
   RecallStep,
   RecallTool,
   Reply,
+  Stats,
   Step,
   ToolDefinition,
 } from './types.js';
@@ -291,6 +293,23 @@ export class Session<M extends object = ChatMessage> {
   estimate(messages?: readonly M[]): Estimate {
     if (messages) this.sync(messages);
     return this.#call((engine) => engine.estimate());
+  }
+
+  /**
+   * Why a message of the transcript, by its index, stands in the view as it does.
+   * @throws {TidemarkError} `invalid_option` at `index` where no such message was read
+   */
+  explain(index: number): Explanation {
+    if (!Number.isInteger(index) || index < 0) {
+      const what = 'index: expected the index of a message that was read';
+      throw new TidemarkError('invalid_option', what, 'index');
+    }
+    return this.#call((engine) => engine.explain(index));
+  }
+
+  /** What compaction came to so far; totals are kept in the checkpoint. */
+  stats(): Stats {
+    return this.#call((engine) => engine.stats());
   }
 
   /**

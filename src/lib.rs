@@ -24,6 +24,7 @@ mod budget;
 mod calibration;
 mod checkpoint;
 mod count;
+mod cut;
 mod decision;
 mod engine;
 mod error;
@@ -43,8 +44,9 @@ mod wasm;
 pub use budget::Budget;
 pub use decision::{Author, Ref};
 pub use engine::{
-    Audit, Decided, Effect, Engine, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest,
-    Reason, RecallTool, Render, Reply, Step, SummaryReport, Tokenizer, Usage,
+    Audit, CacheReport, Cause, Decided, Effect, Engine, Estimate, Explained, Explanation, Failure,
+    Notice, Outcome, Overflow, PlanRequest, Reason, RecallTool, Render, Reply, Standing, Stats,
+    Step, SummaryReport, Tokenizer, Usage,
 };
 pub use error::{Error, ErrorCode};
 pub use format::FormatName;

@@ -94,6 +94,14 @@ impl WasmEngine {
         write(&self.0.estimate())
     }
 
+    pub fn explain(&self, index: u32) -> Result<JsValue> {
+        write(&self.0.explain(index).map_err(throw)?)
+    }
+
+    pub fn stats(&self) -> Result<JsValue> {
+        write(&self.0.stats())
+    }
+
     #[wasm_bindgen(js_name = recallTool)]
     pub fn recall_tool(&self) -> Result<JsValue> {
         write(&self.0.recall_tool())
