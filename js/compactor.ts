@@ -1,5 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { drive, type Host, type Summarizer, untilAborted } from './driver.js';
+import { drive, type Host, type Summarizer, untilAborted, within } from './driver.js';
 import { alsoKnown, requireObject, TidemarkError } from './errors.js';
 import { Session, type SessionOptions } from './session.js';
 import type {
@@ -25,6 +25,13 @@ export interface CompactorOptions<M = ChatMessage>
   summarizer?: Summarizer | undefined;
   /** Keeps large results that leave the view. @default none: recall reads the transcript */
   store?: Store | undefined;
+  /**
+   * Milliseconds that one summary may take, or Infinity; past it the call is aborted and the local
+   * summarizer takes over. @default 120000
+   */
+  summarizerTimeout?: number | undefined;
+  /** Milliseconds that one answer of the store may take, or Infinity. @default 30000 */
+  storeTimeout?: number | undefined;
   /** Hears every event; `on` listens to one type. */
   onEvent?: ((event: CompactorEvent) => void) | undefined;
 }
@@ -117,6 +124,9 @@ export class Compactor<M extends object = ChatMessage> {
   readonly #session: Session<M>;
   readonly #summarizer: Summarizer | undefined;
   readonly #store: Store | undefined;
+  readonly #timeouts: Pick<Host, 'summarizerTimeout' | 'storeTimeout'>;
+  /** The tools and instructions of the last call that was accepted. */
+  #beside: Pick<CompactRequest, 'tools' | 'system'> = {};
   readonly #listeners = new Set<(event: CompactorEvent) => unknown>();
   /** Settles when the running call is over. */
   #running: Promise<unknown> = Promise.resolve();
@@ -127,7 +137,7 @@ export class Compactor<M extends object = ChatMessage> {
    */
   constructor(options: CompactorOptions<M> = {}, checkpoint?: string) {
     requireObject(options, 'options', '{ window: 128000 }');
-    const { summarizer, store, onEvent, ...session } = options;
+    const { summarizer, store, onEvent, summarizerTimeout, storeTimeout, ...session } = options;
     requireFunction('summarizer', summarizer);
     requireFunction('onEvent', onEvent);
     if (store !== undefined) {
@@ -136,12 +146,16 @@ export class Compactor<M extends object = ChatMessage> {
     }
     this.#summarizer = summarizer;
     this.#store = store;
+    this.#timeouts = {
+      summarizerTimeout: milliseconds('summarizerTimeout', summarizerTimeout, 120_000),
+      storeTimeout: milliseconds('storeTimeout', storeTimeout, 30_000),
+    };
     if (onEvent) this.#listeners.add(onEvent);
     const host = { summarizer: summarizer !== undefined, store: store !== undefined };
     try {
       this.#session = new Session<M>({ ...session, ...host }, checkpoint);
     } catch (error) {
-      throw alsoKnown(error, 'onEvent');
+      throw alsoKnown(error, 'onEvent, summarizerTimeout, storeTimeout');
     }
   }
 
@@ -207,9 +221,19 @@ export class Compactor<M extends object = ChatMessage> {
     checkRequest(request, REQUEST);
     const session = this.#session;
     const wanted = planRequest(request);
-    session.setTools(request.tools);
-    session.setSystem(request.system);
-    const outcome = await this.#run(session.plan(messages, wanted), request.signal);
+    const { tools, system } = request;
+    let first: Step;
+    try {
+      session.setTools(tools);
+      session.setSystem(system);
+      first = session.plan(messages, wanted);
+    } catch (error) {
+      session.setTools(this.#beside.tools);
+      session.setSystem(this.#beside.system);
+      throw error;
+    }
+    this.#beside = { tools, system };
+    const outcome = await this.#run(first, request.signal);
     return { ...outcome, messages: session.render() as T[] };
   }
 
@@ -263,7 +287,9 @@ export class Compactor<M extends object = ChatMessage> {
     if (step.kind === 'page') return step.text;
     let content: string | undefined;
     try {
-      content = await this.#store?.get(step.key);
+      const store = this.#store;
+      const { storeTimeout } = this.#timeouts;
+      content = await within(storeTimeout, undefined, () => store?.get(step.key));
     } catch {
       // A store that fails holds nothing for us; the answer then says that nothing was found.
     }
@@ -307,6 +333,7 @@ export class Compactor<M extends object = ChatMessage> {
     return {
       summarizer: this.#summarizer,
       store: this.#store,
+      ...this.#timeouts,
       signal,
       started: (effect) => this.#emit({ type: 'effect:start', effect }),
       ended: (effect, reply) => this.#emit({ type: 'effect:end', effect, reply }),
@@ -327,6 +354,14 @@ export class Compactor<M extends object = ChatMessage> {
 function requireFunction(name: string, value: unknown): void {
   if (value === undefined || typeof value === 'function') return;
   throw wrong(`options.${name}`, 'expected a function');
+}
+
+/** A delay that timers can keep, or Infinity. */
+function milliseconds(name: string, value: number | undefined, fallback: number): number {
+  if (value === undefined) return fallback;
+  const timed = typeof value === 'number' && value >= 1 && value < 2 ** 31;
+  if (timed || value === Number.POSITIVE_INFINITY) return value;
+  throw wrong(`options.${name}`, 'expected milliseconds from 1 up, or Infinity');
 }
 
 const SHARED = ['usage', 'overflow', 'force', 'focus', 'dryRun', 'serverHistory', 'signal'];

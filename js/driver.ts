@@ -10,7 +10,8 @@ export type SummarizeRequest = Omit<SummarizeEffect, 'kind' | 'id'>;
  */
 export type Summarizer = (
   request: SummarizeRequest,
-  context: { signal: AbortSignal | undefined },
+  /** Aborted when the call is abandoned or takes longer than `summarizerTimeout`. */
+  context: { signal: AbortSignal },
 ) => string | null | undefined | Promise<string | null | undefined>;
 
 /** What the driver performs effects with. */
@@ -18,6 +19,9 @@ export interface Host {
   summarizer: Summarizer | undefined;
   store: Store | undefined;
   signal: AbortSignal | undefined;
+  /** Milliseconds that a summary, and that a store's answer may take. */
+  summarizerTimeout: number;
+  storeTimeout: number;
   started(effect: Effect): void;
   ended(effect: Effect, reply: Reply): void;
 }
@@ -73,16 +77,49 @@ export async function untilAborted<T>(
   }
 }
 
+/**
+ * What `action` gives, unless it takes longer than `ms` milliseconds or `outer` is aborted: it then
+ * rejects, the signal that `action` was given is aborted, and what comes later is ignored.
+ */
+export async function within<T>(
+  ms: number,
+  outer: AbortSignal | undefined,
+  action: (signal: AbortSignal) => T | Promise<T>,
+): Promise<T> {
+  outer?.throwIfAborted();
+  const controller = new AbortController();
+  let give = (_: unknown) => {};
+  const given = new Promise<never>((_, reject) => {
+    give = (reason) => {
+      reject(reason);
+      controller.abort(reason);
+    };
+  });
+  const late = () => give(new Error(`no answer within ${ms} ms`));
+  const timer = ms === Number.POSITIVE_INFINITY ? undefined : setTimeout(late, ms);
+  const abort = () => give(outer?.reason);
+  outer?.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([action(controller.signal), given]);
+  } finally {
+    clearTimeout(timer);
+    outer?.removeEventListener('abort', abort);
+  }
+}
+
 /** One effect. Whatever the host throws is an answer too. */
-async function perform(effect: Effect, { store, summarizer, signal }: Host): Promise<Reply> {
+async function perform(effect: Effect, host: Host): Promise<Reply> {
+  const { store, summarizer, signal } = host;
   try {
     if (effect.kind === 'put') {
       if (!store) return { kind: 'failed', message: 'there is no store' };
-      await store.put(effect.key, effect.content);
+      await within(host.storeTimeout, signal, () => store.put(effect.key, effect.content));
       return { kind: 'done' };
     }
     const { kind, id, ...request } = effect;
-    const text: unknown = await summarizer?.(request, { signal });
+    const text: unknown = await within(host.summarizerTimeout, signal, (own) =>
+      summarizer?.(request, { signal: own }),
+    );
     if (typeof text === 'string') return { kind: 'text', text };
     const what = text === null ? 'null' : typeof text;
     return { kind: 'failed', message: `the summarizer returned ${what}, not a string` };
