@@ -48,9 +48,10 @@ pub use engine::{
 };
 pub use error::{Error, ErrorCode};
 pub use format::FormatName;
-pub use options::{Options, RecallOptions, SummaryOptions};
+pub use options::{Options, RecallOptions, SectionOptions, SummaryOptions};
 pub use overflow::{ErrorClass, classify};
 pub use recall::{RecallArgs, RecallStep};
 pub use stage::{StageName, StageOptions};
+pub use summary::protocol::{BuildRequest, Given, Piece, Protocols, ValidateRequest};
 pub use transcript::Step as PathStep;
 pub use view::{Edit, Item, Problem, Repair};

@@ -1,6 +1,7 @@
 //! One burst: stages run cheapest first, and stop to wait for the host where they must.
 
 use super::Engine;
+use super::fold::Chunk;
 use super::outcome::{
     Decided, Effect, Failure, Outcome, PlanRequest, Reason, Reply, Step, SummaryReport,
 };
@@ -8,7 +9,6 @@ use crate::budget::Budget;
 use crate::error::{Error, ErrorCode};
 use crate::options::invalid;
 use crate::overflow::{self, ErrorClass};
-use crate::stage::summarize::Fold;
 use crate::stage::{self, Plan, Proposal, Situation, Stage, StageName, StageOptions, reasoning};
 
 /// A burst under way.
@@ -17,6 +17,10 @@ pub(super) struct Burst {
     pub(super) overflow: bool,
     pub(super) force: bool,
     pub(super) focus: Option<String>,
+    /// Summaries start over.
+    pub(super) fresh: bool,
+    /// A summary that starts over, as far as it is: its text, and the message that it ends before.
+    pub(super) draft: Option<(String, u32)>,
     /// Calibrated tokens when it began.
     pub(super) before: u32,
     /// The same uncalibrated.
@@ -41,7 +45,7 @@ pub(super) struct Burst {
 /// What an effect is for.
 pub(super) enum Waiting {
     Put(Proposal),
-    Summary { fold: Fold, attempt: u32 },
+    Summary(Chunk),
 }
 
 impl Engine {
@@ -141,7 +145,9 @@ impl Engine {
             budget,
             overflow,
             force: request.force,
-            focus: request.focus,
+            focus: request.focus.or_else(|| self.options.summary.focus.clone()),
+            fresh: request.fresh || self.options.summary.fresh,
+            draft: None,
             before: tokens,
             raw,
             tail,
@@ -198,10 +204,10 @@ impl Engine {
                 burst.failures.push(Failure { effect: "put", code: "host", message });
                 None
             }
-            (Waiting::Summary { fold, attempt }, Reply::Text { text }) => {
-                self.summarized(&mut burst, fold, attempt, &text)
+            (Waiting::Summary(chunk), Reply::Text { text }) => {
+                self.summarized(&mut burst, chunk, &text)
             }
-            (Waiting::Summary { .. }, Reply::Failed { message }) => {
+            (Waiting::Summary(_), Reply::Failed { message }) => {
                 self.summarizer_failed(&mut burst, "host", message);
                 None
             }
@@ -547,6 +553,7 @@ impl Engine {
                 "nothing of this conversation can be sent: it has results without calls only";
             self.notice("empty_view", what);
         }
+        outcome.failures.append(&mut self.faults.take());
         outcome.repairs = std::mem::take(&mut self.repairs);
         outcome.notices = std::mem::take(&mut self.notices);
         self.measured = Some(self.raw());

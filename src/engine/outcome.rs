@@ -18,6 +18,8 @@ pub struct PlanRequest {
     pub force: bool,
     /// What a summary should give the most room to.
     pub focus: Option<String>,
+    /// A summary is to start over from the first message, without the previous one.
+    pub fresh: bool,
     /// Say what would be decided, and decide nothing. No effects are asked for: the local
     /// summarizer stands in for the host's, and the store is taken to work.
     pub dry_run: bool,
@@ -33,7 +35,7 @@ impl PlanRequest {
     pub fn from_json(text: &str) -> Result<PlanRequest, Error> {
         let code = ErrorCode::InvalidOption;
         let json = parse(text, "request", code)?;
-        let known = ["usage", "overflow", "force", "focus", "dryRun", "serverHistory"];
+        let known = ["usage", "overflow", "force", "focus", "fresh", "dryRun", "serverHistory"];
         let from = Arguments::new(json.root(), "request", code, &known)?;
         let usage = match from.get("usage") {
             None => None,
@@ -60,6 +62,7 @@ impl PlanRequest {
             overflow,
             force: from.flag("force")?.unwrap_or_default(),
             focus: from.owned("focus")?,
+            fresh: from.flag("fresh")?.unwrap_or_default(),
             dry_run: from.flag("dryRun")?.unwrap_or_default(),
             server_history: from.flag("serverHistory")?.unwrap_or_default(),
         })
