@@ -68,6 +68,8 @@ export interface CompactRequest {
   force?: boolean | undefined;
   /** What a summary should give the most room to. */
   focus?: string | undefined;
+  /** A summary is to start over from the first message, without the previous one. */
+  fresh?: boolean | undefined;
   /** Say what would be decided, and decide nothing; the summarizer and the store are not called. */
   dryRun?: boolean | undefined;
   /**
@@ -364,7 +366,16 @@ function milliseconds(name: string, value: number | undefined, fallback: number)
   throw wrong(`options.${name}`, 'expected milliseconds from 1 up, or Infinity');
 }
 
-const SHARED = ['usage', 'overflow', 'force', 'focus', 'dryRun', 'serverHistory', 'signal'];
+const SHARED = [
+  'usage',
+  'overflow',
+  'force',
+  'focus',
+  'fresh',
+  'dryRun',
+  'serverHistory',
+  'signal',
+];
 const REQUEST = ['tools', 'system', ...SHARED];
 const BODY_REQUEST = ['path', ...SHARED];
 
@@ -385,13 +396,14 @@ function wrong(path: string, what: string): TidemarkError {
 }
 
 function planRequest(request: CompactRequest): PlanRequest {
-  const { usage, overflow, force, focus, dryRun, serverHistory } = request;
+  const { usage, overflow, force, focus, fresh, dryRun, serverHistory } = request;
   const tokens = inputTokens(usage);
   return {
     ...(tokens !== undefined && { usage: { inputTokens: tokens } }),
     ...(overflow !== undefined && overflow !== null && { overflow: describe(overflow) }),
     ...(force !== undefined && { force }),
     ...(focus !== undefined && { focus }),
+    ...(fresh !== undefined && { fresh }),
     ...(dryRun !== undefined && { dryRun }),
     ...(serverHistory !== undefined && { serverHistory }),
   };

@@ -20,12 +20,17 @@ import type {
   RecallTool,
   Reply,
   Step,
+  SummaryOptions,
+  SummaryProtocols,
   ToolDefinition,
 } from './types.js';
 import { classifyError as classify, Engine } from './wasm/tidemark.js';
 
 /** Options of a session. */
-export interface SessionOptions<M = ChatMessage> extends Omit<EngineOptions, 'tokenizer'> {
+export interface SessionOptions<M = ChatMessage>
+  extends Omit<EngineOptions, 'tokenizer' | 'summary'> {
+  /** Shape and limits of summaries, and functions in place of parts of their making. */
+  summary?: (SummaryOptions & SummaryProtocols) | undefined;
   /**
    * How text is counted: like a family of tokenizers, or by a function that gives the tokens of a
    * text, called once for each new part; where it throws, the part is estimated.
@@ -114,7 +119,7 @@ export class Session<M extends object = ChatMessage> {
    */
   constructor(options: SessionOptions<M> = {}, checkpoint?: string) {
     requireObject(options, 'options', '{ window: 128000 }');
-    const { pin, tokenizer, ...engine } = options;
+    const { pin, tokenizer, summary, ...engine } = options;
     if (pin !== undefined && typeof pin !== 'function') {
       throw new TidemarkError('invalid_option', 'options.pin: expected a function', 'options.pin');
     }
@@ -125,11 +130,13 @@ export class Session<M extends object = ChatMessage> {
     start();
     this.#pin = pin;
     const exact = typeof tokenizer === 'function' ? tokenizer : undefined;
-    const named = exact ? engine : { ...engine, tokenizer };
+    const { protocols, ...limits } = protocolsOf(summary);
+    const named = { ...engine, ...limits, ...(exact ? {} : { tokenizer }) };
     const json = write(named, 'invalid_option', 'options', replaceOdd);
     try {
       this.#engine = guard(() => new Engine(json, checkpoint));
       if (exact) this.#engine.setTokenizer(exact);
+      if (protocols) this.#engine.setProtocols(...protocols);
     } catch (error) {
       throw alsoKnown(error, 'pin');
     }
@@ -413,6 +420,25 @@ export class Session<M extends object = ChatMessage> {
       throw error;
     }
   }
+}
+
+type Protocol = ((...request: never[]) => unknown) | undefined;
+
+/** The functions among the options of summaries, and the options without them. */
+function protocolsOf(summary: SessionOptions['summary']): {
+  summary?: unknown;
+  protocols?: [Protocol, Protocol, Protocol, Protocol];
+} {
+  if (typeof summary !== 'object' || summary === null || Array.isArray(summary)) {
+    return summary === undefined ? {} : { summary };
+  }
+  const { format, prune, build, validate, ...limits } = summary;
+  for (const [name, own] of Object.entries({ format, prune, build, validate })) {
+    if (own === undefined || typeof own === 'function') continue;
+    const place = `options.summary.${name}`;
+    throw new TidemarkError('invalid_option', `${place}: expected a function`, place);
+  }
+  return { summary: limits, protocols: [format, prune, build, validate] };
 }
 
 /** Estimated tokens of messages as they stand, and of tool schemas with them. */

@@ -117,14 +117,33 @@ export interface EngineOptions {
   store?: boolean | undefined;
   /** The host answers `summarize` effects; `Compactor` sets it by its summarizer. */
   summarizer?: boolean | undefined;
-  /** Limits of summaries. */
+  /** Shape and limits of summaries. */
   summary?: SummaryOptions | undefined;
   /** The recall tool, or false to do without. */
   recall?: RecallOptions | boolean | undefined;
 }
 
-/** Limits of summaries. */
+/** Shape and limits of summaries. */
 export interface SummaryOptions {
+  /**
+   * Sections of a summary.
+   * - `task`: session intent, current state, key facts and decisions, artifacts, constraints, next steps
+   * - `handoff`: active task, completed, in progress, pending questions, files, remaining
+   * - `conversation`: topic, goals, decisions, facts, action items, preferences
+   * @default 'task'
+   */
+  template?: 'task' | 'handoff' | 'conversation' | undefined;
+  /** Sections of your own, in place of a template's: names, or what belongs into each besides. */
+  sections?: (string | SummarySection)[] | undefined;
+  /** What summaries give the most room to, where the call of `compact` does not say. */
+  focus?: string | undefined;
+  /** What stands before the summary in the view. @default that it is reference, not an instruction */
+  prefix?: string | undefined;
+  /**
+   * Every summary starts over from the first message, without the previous one, as long as
+   * `maxCalls` suffice. @default false: each goes on from the one before
+   */
+  fresh?: boolean | undefined;
   /** Cap of a summary. @default min(4096, usable / 8), at least 64 */
   maxTokens?: number | undefined;
   /** Context window of the summarizer, 1000 at least. @default the session's */
@@ -135,6 +154,80 @@ export interface SummaryOptions {
   maxFailures?: number | undefined;
   /** Least share of the view that a fold must free. @default 0.1 */
   minSavings?: number | undefined;
+}
+
+/** A section of a summary. */
+export interface SummarySection {
+  /** Its heading. */
+  name: string;
+  /** What belongs into it, for the summarizer. */
+  about?: string | undefined;
+  /** What the local summarizer files there. @default told from the name */
+  holds?: SummaryTopic[] | undefined;
+}
+
+/** What the local summarizer finds; what no section holds goes to one that is near. */
+export type SummaryTopic =
+  | 'intent'
+  | 'requests'
+  | 'state'
+  | 'questions'
+  | 'done'
+  | 'decisions'
+  | 'facts'
+  | 'artifacts'
+  | 'constraints'
+  | 'next';
+
+/** One piece of the messages that are being summarized. */
+export interface SummaryPiece {
+  /** Message of the transcript. */
+  index: number;
+  kind: 'system' | 'user' | 'assistant' | 'call' | 'result' | 'media';
+  /** Tool of a call, or of a result that names it; else empty. */
+  name: string;
+  /** Of a result: the tool failed. */
+  failed: boolean;
+  /** The text, the arguments of a call, or the text of a result. */
+  text: string;
+}
+
+/**
+ * Functions in place of parts of the engine, each on its own. They must answer at once; where one
+ * throws or returns something else, ours goes on, and `failures` says so.
+ */
+export interface SummaryProtocols {
+  /** Writes the messages as the text that the summarizer is given. */
+  format?: ((pieces: SummaryPiece[]) => string) | undefined;
+  /** Shortens the result of a tool, before it is summarized. */
+  prune?: ((result: SummaryPiece) => string) | undefined;
+  /** Writes the summary where no summarizer does; not blank, not over `maxTokens`. */
+  build?: ((request: SummaryBuildRequest) => string) | undefined;
+  /**
+   * Checks what a summarizer wrote: nothing or true takes it, a text says why not. What is blank,
+   * over its cap or no smaller than what it replaces is refused besides.
+   */
+  validate?: ((request: SummaryCheckRequest) => string | boolean | null | undefined) | undefined;
+}
+
+/** What a summary is built from. */
+export interface SummaryBuildRequest {
+  /** The previous summary. */
+  previous: string | null;
+  pieces: SummaryPiece[];
+  /** Names of the sections. */
+  sections: string[];
+  focus: string | null;
+  maxTokens: number;
+}
+
+/** What a summary is held against. */
+export interface SummaryCheckRequest {
+  text: string;
+  /** Names of the sections. */
+  sections: string[];
+  /** Its estimated tokens. */
+  tokens: number;
 }
 
 /** The recall tool. */
@@ -155,6 +248,8 @@ export interface PlanRequest {
   force?: boolean | undefined;
   /** What a summary should give the most room to. */
   focus?: string | undefined;
+  /** A summary is to start over from the first message, without the previous one. */
+  fresh?: boolean | undefined;
   /**
    * Say what would be decided, and decide nothing. No effects are asked for: the local summarizer
    * stands in for the host's.
@@ -256,9 +351,18 @@ export interface Decision {
 
 /** An effect that did not succeed. */
 export interface Failure {
-  effect: 'summarize' | 'put';
-  /** `host` where the host failed, else why the reply was refused. */
-  code: 'host' | 'blank' | 'too_long' | 'not_smaller' | 'tool_call' | 'echo' | 'missing_sections';
+  /** What failed: an effect, or a function of `SummaryProtocols`. */
+  effect: 'summarize' | 'put' | keyof SummaryProtocols;
+  /** `host` where the host failed, else why the reply was refused; `refused` by `validate`. */
+  code:
+    | 'host'
+    | 'blank'
+    | 'too_long'
+    | 'not_smaller'
+    | 'tool_call'
+    | 'echo'
+    | 'missing_sections'
+    | 'refused';
   message: string;
 }
 

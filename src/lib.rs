@@ -52,6 +52,9 @@ pub use options::{Options, RecallOptions, SectionOptions, SummaryOptions};
 pub use overflow::{ErrorClass, classify};
 pub use recall::{RecallArgs, RecallStep};
 pub use stage::{StageName, StageOptions};
-pub use summary::protocol::{BuildRequest, Given, Piece, Protocols, ValidateRequest};
+pub use summary::protocol::{
+    BuildRequest, BuildSummary, FormatSpan, Given, Piece, Protocols, PruneResult, ValidateRequest,
+    ValidateSummary,
+};
 pub use transcript::Step as PathStep;
 pub use view::{Edit, Item, Problem, Repair};

@@ -51,17 +51,26 @@ pub struct ValidateRequest<'a> {
 /// What a protocol of the host gives, or the message of its error.
 pub type Given<T> = Result<T, String>;
 
+/// Writes a span as text.
+pub type FormatSpan = dyn Fn(&[Piece<'_>]) -> Given<String>;
+/// Shortens a result.
+pub type PruneResult = dyn Fn(&Piece<'_>) -> Given<String>;
+/// Writes a summary.
+pub type BuildSummary = dyn Fn(&BuildRequest<'_>) -> Given<String>;
+/// Says why a summary is refused.
+pub type ValidateSummary = dyn Fn(&ValidateRequest<'_>) -> Given<Option<String>>;
+
 /// Functions of the host in place of ours. One that fails is reported, and ours goes on.
 #[derive(Default)]
 pub struct Protocols {
     /// The span as text for the summarizer.
-    pub format: Option<Box<dyn Fn(&[Piece<'_>]) -> Given<String>>>,
+    pub format: Option<Box<FormatSpan>>,
     /// A result as summarizers get to see it.
-    pub prune: Option<Box<dyn Fn(&Piece<'_>) -> Given<String>>>,
+    pub prune: Option<Box<PruneResult>>,
     /// The summary where no summarizer writes one.
-    pub build: Option<Box<dyn Fn(&BuildRequest<'_>) -> Given<String>>>,
+    pub build: Option<Box<BuildSummary>>,
     /// Why a summary is refused, or nothing. Size is checked besides.
-    pub validate: Option<Box<dyn Fn(&ValidateRequest<'_>) -> Given<Option<String>>>>,
+    pub validate: Option<Box<ValidateSummary>>,
 }
 
 impl<'a> Piece<'a> {

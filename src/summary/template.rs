@@ -113,7 +113,7 @@ impl Template {
         Ok(template)
     }
 
-    fn built_in((_, sections): &(&str, &[(&str, &str, &[Topic])])) -> Template {
+    fn built_in((_, sections): &BuiltIn) -> Template {
         let mut homes = [None; TOPICS.len()];
         let section = |((name, about, topics), at): (&(&str, &str, &[Topic]), u8)| {
             topics.iter().for_each(|topic| homes[*topic as usize] = Some(at));

@@ -76,7 +76,7 @@ test('an unknown option is answered with all that are known, those of the layer 
   };
   const session = known(Session);
   for (const name of ['window', 'store', 'summarizer', 'pin']) assert.ok(session.includes(name));
-  assert.deepEqual(known(Compactor), [...session, 'onEvent']);
+  assert.deepEqual(known(Compactor), [...session, 'onEvent', 'summarizerTimeout', 'storeTimeout']);
   // Neither is an option of a stage or of summaries.
   assert.throws(
     () => new Compactor({ summary: { tokens: 1 } }),
@@ -178,7 +178,7 @@ for (const [path, request] of [
 test('an unknown member of a request is answered with all that are known', async () => {
   await assert.rejects(new Compactor({ window }).compact([], { bogus: 1 }), {
     message:
-      'request.bogus: unknown; known are tools, system, usage, overflow, force, focus, dryRun, serverHistory, signal',
+      'request.bogus: unknown; known are tools, system, usage, overflow, force, focus, fresh, dryRun, serverHistory, signal',
   });
   await new Compactor({ window }).compact([], { bogus: undefined });
 });
