@@ -1,5 +1,13 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { drive, type Host, type Summarizer, untilAborted, within } from './driver.js';
+import {
+  type BeforeBurst,
+  drive,
+  type Flush,
+  type Host,
+  type Summarizer,
+  untilAborted,
+  within,
+} from './driver.js';
 import { alsoKnown, requireObject, TidemarkError } from './errors.js';
 import { Session, type SessionOptions } from './session.js';
 import type {
@@ -15,12 +23,13 @@ import type {
   Reply,
   Step,
   Store,
+  SummaryVersion,
   ToolDefinition,
 } from './types.js';
 
 /** Options of a compactor. */
 export interface CompactorOptions<M = ChatMessage>
-  extends Omit<SessionOptions<M>, 'store' | 'summarizer'> {
+  extends Omit<SessionOptions<M>, 'store' | 'summarizer' | 'beforeBurst' | 'flush'> {
   /** Writes summaries with a model. @default the built-in local summarizer, without any model */
   summarizer?: Summarizer | undefined;
   /** Keeps large results that leave the view. @default none: recall reads the transcript */
@@ -32,6 +41,18 @@ export interface CompactorOptions<M = ChatMessage>
   summarizerTimeout?: number | undefined;
   /** Milliseconds that one answer of the store may take, or Infinity. @default 30000 */
   storeTimeout?: number | undefined;
+  /**
+   * Asked before each burst: may veto it, or pin messages. Where it throws or takes too long, the
+   * burst begins.
+   */
+  beforeBurst?: BeforeBurst | undefined;
+  /**
+   * Handed the text of messages before they are folded into a summary, each once, to save what you
+   * want of them elsewhere. Whatever it does, the burst goes on.
+   */
+  flush?: Flush | undefined;
+  /** Milliseconds that `beforeBurst` and `flush` may take, or Infinity. @default 30000 */
+  hookTimeout?: number | undefined;
   /** Hears every event; `on` listens to one type. */
   onEvent?: ((event: CompactorEvent) => void) | undefined;
 }
@@ -128,7 +149,8 @@ export class Compactor<M extends object = ChatMessage> {
   readonly #session: Session<M>;
   readonly #summarizer: Summarizer | undefined;
   readonly #store: Store | undefined;
-  readonly #timeouts: Pick<Host, 'summarizerTimeout' | 'storeTimeout'>;
+  readonly #hooks: Pick<Host, 'beforeBurst' | 'flush'>;
+  readonly #timeouts: Pick<Host, 'summarizerTimeout' | 'storeTimeout' | 'hookTimeout'>;
   /** The tools and instructions of the last call that was accepted. */
   #beside: Pick<CompactRequest, 'tools' | 'system'> = {};
   readonly #listeners = new Set<(event: CompactorEvent) => unknown>();
@@ -141,7 +163,10 @@ export class Compactor<M extends object = ChatMessage> {
    */
   constructor(options: CompactorOptions<M> = {}, checkpoint?: string) {
     requireObject(options, 'options', '{ window: 128000 }');
-    const { summarizer, store, onEvent, summarizerTimeout, storeTimeout, ...session } = options;
+    const { summarizer, store, onEvent, beforeBurst, flush, ...others } = options;
+    const { summarizerTimeout, storeTimeout, hookTimeout, ...session } = others;
+    requireFunction('beforeBurst', beforeBurst);
+    requireFunction('flush', flush);
     requireFunction('summarizer', summarizer);
     requireFunction('onEvent', onEvent);
     if (store !== undefined) {
@@ -153,13 +178,20 @@ export class Compactor<M extends object = ChatMessage> {
     this.#timeouts = {
       summarizerTimeout: milliseconds('summarizerTimeout', summarizerTimeout, 120_000),
       storeTimeout: milliseconds('storeTimeout', storeTimeout, 30_000),
+      hookTimeout: milliseconds('hookTimeout', hookTimeout, 30_000),
     };
+    this.#hooks = { beforeBurst, flush };
     if (onEvent) this.#listeners.add(onEvent);
-    const host = { summarizer: summarizer !== undefined, store: store !== undefined };
+    const host = {
+      summarizer: summarizer !== undefined,
+      store: store !== undefined,
+      beforeBurst: beforeBurst !== undefined,
+      flush: flush !== undefined,
+    };
     try {
       this.#session = new Session<M>({ ...session, ...host }, checkpoint);
     } catch (error) {
-      throw alsoKnown(error, 'onEvent, summarizerTimeout, storeTimeout');
+      throw alsoKnown(error, 'onEvent, summarizerTimeout, storeTimeout, hookTimeout');
     }
   }
 
@@ -309,6 +341,11 @@ export class Compactor<M extends object = ChatMessage> {
     return this.#session.checkpoint();
   }
 
+  /** The summaries of this session, oldest first, the running one last; the last few dozen. */
+  summaries(): SummaryVersion[] {
+    return this.#session.summaries();
+  }
+
   /** Forgets that messages from this index on were read; call it after changing one in place. */
   invalidate(from: number): void {
     this.#session.invalidate(from);
@@ -338,6 +375,7 @@ export class Compactor<M extends object = ChatMessage> {
     return {
       summarizer: this.#summarizer,
       store: this.#store,
+      ...this.#hooks,
       ...this.#timeouts,
       signal,
       started: (effect) => this.#emit({ type: 'effect:start', effect }),

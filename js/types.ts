@@ -117,6 +117,10 @@ export interface EngineOptions {
   store?: boolean | undefined;
   /** The host answers `summarize` effects; `Compactor` sets it by its summarizer. */
   summarizer?: boolean | undefined;
+  /** The host answers `burst` effects; `Compactor` sets it by its hook. */
+  beforeBurst?: boolean | undefined;
+  /** The host answers `flush` effects; `Compactor` sets it by its hook. */
+  flush?: boolean | undefined;
   /** Shape and limits of summaries. */
   summary?: SummaryOptions | undefined;
   /** The recall tool, or false to do without. */
@@ -144,6 +148,12 @@ export interface SummaryOptions {
    * `maxCalls` suffice. @default false: each goes on from the one before
    */
   fresh?: boolean | undefined;
+  /**
+   * `append`: prompts go behind the view up to the end of the span (`messages` of the request), so
+   * that the provider's prompt cache serves them. What is too large for that, starts over, or is a
+   * raw body has a prompt that stands alone. @default 'standalone'
+   */
+  request?: 'standalone' | 'append' | undefined;
   /** Cap of a summary. @default min(4096, usable / 8), at least 64 */
   maxTokens?: number | undefined;
   /** Context window of the summarizer, 1000 at least. @default the session's */
@@ -275,6 +285,37 @@ export interface SummarizeEffect {
   to: number;
   /** 1, or 2 where the first answer was refused; the prompt then says why. */
   attempt: number;
+  /**
+   * Where `summary.request` is `append`: send these, as they were sent last, and `prompt` as a user
+   * message behind them, with the tools and instructions of every call; `system` is empty.
+   */
+  messages?: object[];
+}
+
+/** A burst is about to begin. Answer with go. */
+export interface BurstEffect {
+  kind: 'burst';
+  id: number;
+  /** The view has reached the trigger, the provider refused it, or the host wants it. */
+  cause: 'size' | 'overflow' | 'force';
+  /** Size of the view. */
+  tokens: number;
+  /** Size at which the burst may stop. */
+  target: number;
+  /** First message of the protected tail. */
+  tail: number;
+}
+
+/** Messages are about to be folded into the summary. Save what you want of them, and answer with done. */
+export interface FlushEffect {
+  kind: 'flush';
+  id: number;
+  /** Their whole text. Each message is handed over once. */
+  text: string;
+  /** First message. */
+  from: number;
+  /** The message after the last. */
+  to: number;
 }
 
 /** A content is to be kept. Answer with done. */
@@ -287,12 +328,14 @@ export interface PutEffect {
 }
 
 /** Something that the host must do before a plan can go on. */
-export type Effect = SummarizeEffect | PutEffect;
+export type Effect = SummarizeEffect | PutEffect | BurstEffect | FlushEffect;
 
 /** The host's answer to an effect. */
 export type Reply =
   | { kind: 'text'; text: string }
   | { kind: 'done' }
+  /** A burst may begin, unless `veto`; messages at `pins` are never compacted from now on. */
+  | { kind: 'go'; veto?: boolean; pins?: number[] }
   | { kind: 'failed'; message: string };
 
 /** Where the loop stands. */
@@ -311,6 +354,7 @@ export type Step =
  * - `nothing_to_compact`: over the trigger, but no stage can make the view smaller
  * - `cannot_fit`: over the hard limit, and it cannot be made to fit
  * - `rate_limit`, `not_an_overflow`: the error given as `overflow` is none
+ * - `vetoed`: the hook before the burst said no
  * - `server_side_history`: the provider keeps the conversation itself, so nothing is touched
  */
 export type Reason =
@@ -321,6 +365,7 @@ export type Reason =
   | 'cannot_fit'
   | 'rate_limit'
   | 'not_an_overflow'
+  | 'vetoed'
   | 'server_side_history';
 
 /** One decision of a burst. */
@@ -352,7 +397,7 @@ export interface Decision {
 /** An effect that did not succeed. */
 export interface Failure {
   /** What failed: an effect, or a function of `SummaryProtocols`. */
-  effect: 'summarize' | 'put' | keyof SummaryProtocols;
+  effect: Effect['kind'] | keyof SummaryProtocols;
   /** `host` where the host failed, else why the reply was refused; `refused` by `validate`. */
   code:
     | 'host'
@@ -440,6 +485,23 @@ export interface SummaryReport {
   tokens: number;
   /** Identifiers of the span: found, kept by the summary as written, appended to it verbatim. */
   audit: { found: number; kept: number; appended: number };
+}
+
+/** A summary that there was, or is. */
+export interface SummaryVersion {
+  /** Counts the summaries of the session from 1; 0 where an old checkpoint does not say. */
+  version: number;
+  /** The message that it ends before. */
+  covered: number;
+  by: 'host' | 'local';
+  /** Reference by which recall pages through the messages. */
+  ref: string;
+}
+
+/** Where a learned window holds; empty where it is not known. */
+export interface WindowKey {
+  endpoint: string;
+  model: string;
 }
 
 /** What came of a plan. */

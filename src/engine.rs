@@ -2,6 +2,7 @@
 
 mod burst;
 mod fold;
+mod hooks;
 mod outcome;
 
 use std::borrow::Cow;
@@ -26,10 +27,12 @@ use crate::stage::summarize::WRAPPER;
 use crate::stage::{Stage, default_stages};
 use crate::summary::protocol::Protocols;
 use crate::summary::template::Template;
-use crate::transcript::{HashKey, PartKind, Transcript};
+use crate::transcript::{HashKey, Message, PartKind, Transcript};
 use crate::view::{Item, Problem, Repair, View};
 
 use burst::Burst;
+pub(crate) use hooks::PLAUSIBLE_WINDOWS;
+pub use hooks::{SummaryVersion, WindowKey};
 pub use outcome::{
     Audit, Decided, Effect, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest, Reason,
     RecallTool, Render, Reply, Step, SummaryReport, Usage,
@@ -101,6 +104,8 @@ pub struct Engine {
     /// Planning rests until the view has this many tokens or its tail begins elsewhere; body index.
     pub(crate) rest: Option<(u32, u32)>,
     pub(crate) low_savings: u32,
+    /// Body messages whose text the host was handed before they were folded.
+    pub(crate) flushed: u32,
     repairs: Vec<Repair>,
     /// Message and kind of every repair that an outcome has told of, in order.
     told: Vec<(u32, &'static str)>,
@@ -219,6 +224,7 @@ impl Engine {
             breaker: Breaker::default(),
             rest: None,
             low_savings: 0,
+            flushed: 0,
             repairs: Vec::new(),
             told: Vec::new(),
             notices: Vec::new(),
@@ -303,18 +309,22 @@ impl Engine {
         }
         // What is known, byte for byte, is not read again.
         let known = &self.transcript.messages[from..];
-        let pinned = |at: usize| pins.binary_search(&((from + at) as u32)).is_ok();
+        let kept = &self.decisions.pins;
+        let pinned = |at: usize, message: &Message| {
+            pins.binary_search(&((from + at) as u32)).is_ok()
+                || kept.binary_search(&message.spine).is_ok()
+        };
         let same = list
             .items()
             .zip(known)
             .enumerate()
             .take_while(|(at, (new, old))| {
-                new.raw() == &*old.raw && old.pinned == (old.stays || pinned(*at))
+                new.raw() == &*old.raw && old.pinned == (old.stays || pinned(*at, old))
             })
             .count();
         let mut messages = read_rest(self.format, list, from, same, self.reading())?;
         for (message, at) in messages.iter_mut().zip(same..) {
-            message.pinned = message.stays || pinned(at);
+            message.pinned = message.stays || pinned(at, message);
         }
         if messages.is_empty() && same == known.len() && !self.unverified {
             return Ok(());
@@ -627,8 +637,7 @@ impl Engine {
 
     /// The context window: what the host says, capped by what the provider taught.
     fn window(&self) -> Option<u32> {
-        let key = self.window_key();
-        let learned = self.windows.iter().find(|(at, _)| *at == key).map(|(_, window)| *window);
+        let learned = self.learned_window();
         match (self.sizes.window, learned) {
             (Some(told), Some(learned)) => Some(told.min(learned)),
             (told, learned) => told.or(learned),
@@ -641,7 +650,7 @@ impl Engine {
         self.windows.push((key, window));
     }
 
-    fn window_key(&self) -> String {
+    fn learned_key(&self) -> String {
         format!("{}\n{}", self.options.endpoint.as_deref().unwrap_or_default(), self.model())
     }
 
@@ -780,6 +789,9 @@ impl Engine {
         let was_unverified = std::mem::take(&mut self.unverified);
         let lead = self.transcript.lead;
         let from = changed.saturating_sub(lead);
+        if !was_unverified {
+            self.flushed = self.flushed.min(from);
+        }
         let mut moved = was_unverified;
         if let Some(summary) = &self.decisions.summary
             && (summary.covered > from || was_unverified)

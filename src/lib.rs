@@ -44,7 +44,8 @@ pub use budget::Budget;
 pub use decision::{Author, Ref};
 pub use engine::{
     Audit, Decided, Effect, Engine, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest,
-    Reason, RecallTool, Render, Reply, Step, SummaryReport, Tokenizer, Usage,
+    Reason, RecallTool, Render, Reply, Step, SummaryReport, SummaryVersion, Tokenizer, Usage,
+    WindowKey,
 };
 pub use error::{Error, ErrorCode};
 pub use format::FormatName;

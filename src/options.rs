@@ -54,6 +54,10 @@ pub struct Options {
     pub store: bool,
     /// The host answers `summarize` effects.
     pub summarizer: bool,
+    /// The host answers `burst` effects: it is asked before each burst.
+    pub before_burst: bool,
+    /// The host answers `flush` effects: it is handed what is about to be folded.
+    pub flush: bool,
     /// Shape and limits of summaries.
     pub summary: SummaryOptions,
     /// The recall tool, or `false` to leave it out of markers and tools.
@@ -74,6 +78,10 @@ pub struct SummaryOptions {
     pub prefix: Option<String>,
     /// Every fold starts over from the first message, without the previous summary.
     pub fresh: bool,
+    /// Prompts are to be appended to the view up to the end of the span, so that the host's provider
+    /// can reuse what it has cached of it; a span too large for that, or one that starts over, has a
+    /// prompt that stands alone.
+    pub append: bool,
     /// Cap of a summary, tokens. Default min(4,096, usable/8), at least 64.
     pub max_tokens: Option<f64>,
     /// Context window of the summarizer, tokens. Default: the session's own.
@@ -144,6 +152,8 @@ impl Options {
             "alternate",
             "store",
             "summarizer",
+            "beforeBurst",
+            "flush",
             "summary",
             "recall",
         ];
@@ -188,6 +198,8 @@ impl Options {
             alternate: from.flag("alternate")?.unwrap_or_default(),
             store: from.flag("store")?.unwrap_or_default(),
             summarizer: from.flag("summarizer")?.unwrap_or_default(),
+            before_burst: from.flag("beforeBurst")?.unwrap_or_default(),
+            flush: from.flag("flush")?.unwrap_or_default(),
             summary: match from.get("summary") {
                 None => SummaryOptions::default(),
                 Some(value) => SummaryOptions::read(value)?,
@@ -208,6 +220,7 @@ impl SummaryOptions {
             "focus",
             "prefix",
             "fresh",
+            "request",
             "maxTokens",
             "window",
             "maxCalls",
@@ -227,6 +240,11 @@ impl SummaryOptions {
             focus: from.owned("focus")?,
             prefix: from.owned("prefix")?,
             fresh: from.flag("fresh")?.unwrap_or_default(),
+            append: match from.text("request")?.as_deref() {
+                None | Some("standalone") => false,
+                Some("append") => true,
+                _ => return Err(from.wrong("request", "\"standalone\" or \"append\"")),
+            },
             max_tokens: from.number("maxTokens")?,
             window: from.number("window")?,
             max_calls: from.number("maxCalls")?,

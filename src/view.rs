@@ -867,6 +867,11 @@ impl View<'_> {
 
     /// The whole view, leading system messages first.
     pub(crate) fn items(&self, from: usize) -> Vec<Item> {
+        self.items_before(from, u32::MAX)
+    }
+
+    /// The view up to the units that end before this message.
+    pub(crate) fn items_before(&self, from: usize, end: u32) -> Vec<Item> {
         let mut out = Rendered::default();
         let units = &self.transcript.units;
         if self.untouched {
@@ -876,7 +881,7 @@ impl View<'_> {
         }
         let lead = self.head_unit(from);
         let (mut head, mut told) = (None, false);
-        for at in self.units().filter(|at| *at >= from) {
+        for at in self.units().filter(|at| *at >= from && units[*at].end <= end) {
             let unit = &units[at];
             if lead.is_some_and(|lead| at >= lead && !told) {
                 head = self.head();

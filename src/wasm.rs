@@ -137,6 +137,26 @@ impl WasmEngine {
         self.0.recall_fetched(&recall_args(args)?, content.as_deref()).map_err(throw)
     }
 
+    /// The summaries that there were, and the running one.
+    pub fn summaries(&self) -> Result<JsValue> {
+        write(&self.0.summaries())
+    }
+
+    #[wasm_bindgen(js_name = windowKey)]
+    pub fn window_key(&self) -> Result<JsValue> {
+        write(&self.0.window_key())
+    }
+
+    #[wasm_bindgen(js_name = learnedWindow)]
+    pub fn learned_window(&self) -> Option<u32> {
+        self.0.learned_window()
+    }
+
+    #[wasm_bindgen(js_name = shareWindow)]
+    pub fn share_window(&mut self, window: u32) {
+        self.0.share_window(window);
+    }
+
     pub fn checkpoint(&self) -> String {
         self.0.checkpoint()
     }

@@ -384,3 +384,248 @@ fn what_a_protocol_gives_is_held_to_its_bounds() {
     assert!(host.turn(&session(40)).fits);
     assert!(host.prompts.iter().all(|prompt| prompt.len() < 30_000));
 }
+
+#[test]
+fn a_prompt_that_is_appended_goes_behind_the_view_as_it_was_sent() {
+    let option = r#","summarizer":true,"store":true,"summary":{"request":"append"}"#;
+    let mut host =
+        Host::new(&format!(r#"{{"window":8000,"stages":["clear","summarize","elide"]{option}}}"#));
+    let all = session(60);
+    let mut asked = 0;
+    let mut last = String::new();
+    for end in 1..=all.len() {
+        host.ingest(&all[..end]);
+        let mut step = host.engine.plan(PlanRequest::default()).unwrap();
+        while let Step::Effects { effects } = step {
+            let Effect::Summarize { id, system, prompt, view, to, .. } = &effects[0] else {
+                panic!()
+            };
+            let view = view.as_ref().expect("it fits");
+            assert!(system.is_empty() && !prompt.contains("<transcript"), "{prompt}");
+            assert!(prompt.contains("## Session intent\n") && prompt.contains("Stop here"));
+            // Every message of it stands in what was sent last, and nothing of the tail does.
+            let newest = all[*to as usize - 1].as_str();
+            let mut shown = String::new();
+            for item in view {
+                match item {
+                    tidemark::Item::Run { from, to } => {
+                        shown += &all[*from as usize..*to as usize].join(",");
+                        shown.push(',');
+                    }
+                    tidemark::Item::Insert { json } => shown += &format!("{json},"),
+                    tidemark::Item::Patch { index, .. } => {
+                        // A result that was cleared in an earlier burst.
+                        shown += &format!("patch {index},");
+                    }
+                }
+            }
+            if !shown.contains("patch ") {
+                assert!(last.contains(shown.trim_end_matches(',')), "a prefix of what was sent");
+                assert!(shown.trim_end_matches(',').ends_with(newest));
+            }
+            asked += 1;
+            step = host.engine.resolve(*id, Reply::Text { text: good_summary("noted") }).unwrap();
+        }
+        last = host.engine.render_json();
+    }
+    assert!(asked > 1, "{asked}");
+    assert_eq!(summary(&host)["by"], "host");
+}
+
+#[test]
+fn what_cannot_be_appended_stands_alone() {
+    for (option, request) in [
+        // Too large for the summarizer's own window.
+        (r#","summary":{"request":"append","window":2000}"#, PlanRequest::default()),
+        (
+            r#","summary":{"request":"append"}"#,
+            PlanRequest {
+                overflow: Some(tidemark::Overflow {
+                    status: Some(400),
+                    body: "maximum context length is 4000 tokens, you requested 9000 tokens".into(),
+                }),
+                ..PlanRequest::default()
+            },
+        ),
+    ] {
+        let mut host = host(&format!(r#"{option},"summarizer":true"#));
+        host.ingest(&session(40));
+        let Step::Effects { effects } = host.engine.plan(request).unwrap() else { panic!() };
+        let Effect::Summarize { system, view: None, .. } = &effects[0] else { panic!() };
+        assert!(!system.is_empty());
+    }
+}
+
+#[test]
+fn a_request_of_no_known_shape_is_refused() {
+    let error = tidemark::Options::from_json(r#"{"summary":{"request":"both"}}"#).err().unwrap();
+    assert_eq!(error.path(), "options.summary.request");
+}
+
+#[test]
+fn the_history_of_summaries_is_kept_and_bounded() {
+    let mut host = host(r#","summarizer":true"#);
+    host.mood = Mood::Fickle(3);
+    let all = session(500);
+    let mut known: Vec<tidemark::SummaryVersion> = Vec::new();
+    for end in 1..=all.len() {
+        host.turn(&all[..end]);
+        let now = host.engine.summaries();
+        if now.len() > known.len() {
+            assert_eq!(now[..known.len()], known[..], "history is not rewritten");
+        }
+        known = now;
+    }
+    assert!(known.windows(2).all(|two| two[0].version + 1 == two[1].version));
+    assert!(known.windows(2).all(|two| two[0].covered < two[1].covered));
+    assert!(known.len() <= 33 && known.last().unwrap().version > 33, "{}", known.len());
+    let by: Vec<_> = known.iter().map(|version| version.by.as_str()).collect();
+    assert!(by.contains(&"host") && by.contains(&"local"), "{by:?}");
+    // It survives a checkpoint, and each names messages that recall finds.
+    let json = format!("{{{SUMMARIZING}}}");
+    let mut restored = Host::restore(&json, &host.engine.checkpoint());
+    restored.ingest(&all);
+    assert_eq!(restored.engine.summaries(), known);
+    for version in known {
+        let page = common::build::recalled(&restored.engine, &version.reference);
+        assert!(page.contains("Make the build faster"));
+    }
+}
+
+#[test]
+fn a_checkpoint_of_before_the_history_is_read() {
+    let mut host = host("");
+    host.turn(&session(40));
+    host.turn(&session(60));
+    let new = host.engine.checkpoint();
+    let from = new.find(r#","spans":[["#).unwrap();
+    let row = &new[from..from + new[from..].find("]]").unwrap() + 2];
+    let short = format!("{}]]", row.rsplitn(3, ',').last().unwrap());
+    let restored = Host::restore(&format!("{{{SUMMARIZING}}}"), &new.replace(row, &short));
+    assert_eq!(restored.engine.summaries()[0].version, 0);
+    assert_eq!(restored.engine.summaries()[0].covered, host.engine.summaries()[0].covered);
+}
+
+#[test]
+fn the_hook_before_a_burst_may_veto_it() {
+    let mut host = host(r#","beforeBurst":true"#);
+    host.go = Some(Reply::Go { veto: true, pins: vec![0] });
+    let all = session(40);
+    host.ingest(&all);
+    let before = host.engine.render_json();
+    let outcome = host.plan(PlanRequest::default());
+    assert_eq!(outcome.reason, tidemark::Reason::Vetoed);
+    assert!(!outcome.compacted && !outcome.fits, "it says that it does not fit");
+    assert_eq!(host.engine.render_json(), before);
+    let Effect::Burst { cause: "size", tokens, target, .. } = &host.bursts[0] else { panic!() };
+    assert!(tokens > target);
+    host.go = Some(Reply::Go { veto: false, pins: Vec::new() });
+    assert!(host.plan(PlanRequest::default()).compacted);
+    // A dry run asks nobody.
+    let asked = host.bursts.len();
+    host.plan(PlanRequest { dry_run: true, force: true, ..PlanRequest::default() });
+    assert_eq!(host.bursts.len(), asked);
+    // Under the trigger there is nothing to ask for.
+    host.plan(PlanRequest::default());
+    assert_eq!(host.bursts.len(), asked);
+}
+
+#[test]
+fn the_hook_before_a_burst_may_pin_messages_for_good() {
+    let mut host = host(r#","beforeBurst":true"#);
+    let all = session(60);
+    // The third answer, once it is no longer new.
+    let pinned = 9;
+    host.go = Some(Reply::Go { veto: false, pins: vec![pinned, 1_000_000] });
+    for end in 1..=all.len() {
+        host.turn(&all[..end]);
+    }
+    assert!(host.bursts.len() > 2);
+    let shown = |host: &Host| host.engine.render_json().contains(&all[pinned as usize]);
+    assert!(shown(&host));
+    assert!(!host.engine.render_json().contains(&all[pinned as usize + 3]), "others are folded");
+    assert_eq!(openai_chat::problems(&host.view()), Vec::<String>::new());
+    let mut restored = Host::restore(&format!("{{{SUMMARIZING}}}"), &host.engine.checkpoint());
+    restored.ingest(&all);
+    assert!(shown(&restored));
+    assert_eq!(restored.engine.render_json(), host.engine.render_json());
+    assert_eq!(restored.engine.checkpoint(), host.engine.checkpoint());
+}
+
+#[test]
+fn a_hook_that_fails_lets_the_burst_begin() {
+    let mut host = host(r#","beforeBurst":true"#);
+    host.go = None;
+    let outcome = host.turn(&session(40));
+    assert!(outcome.compacted && outcome.fits);
+    assert_eq!((outcome.failures[0].effect, outcome.failures[0].code), ("burst", "host"));
+}
+
+#[test]
+fn each_message_is_handed_over_once_before_it_is_folded() {
+    for summarizer in [true, false] {
+        let mut host = host(&format!(r#","flush":true,"summarizer":{summarizer}"#));
+        host.mood = Mood::Fickle(1);
+        host.store_flaky = Some(7);
+        let all = session(120);
+        for end in 1..=all.len() {
+            assert!(host.turn(&all[..end]).fits);
+        }
+        assert!(host.flushed.len() > 2);
+        assert_eq!(host.flushed[0].0, 0);
+        let joined = host.flushed.windows(2).all(|two| two[0].1 == two[1].0);
+        assert!(joined, "each message once, none left out");
+        let covered = summary(&host)["covered"].as_u64().unwrap();
+        assert!(u64::from(host.flushed.last().unwrap().1) >= covered);
+        assert!(host.flushed[0].2.contains("line 0 of the file says nothing new"));
+        // A restored session does not begin again.
+        let json = format!(r#"{{{SUMMARIZING},"flush":true}}"#);
+        let mut restored = Host::restore(&json, &host.engine.checkpoint());
+        let more = session(160);
+        restored.turn(&more);
+        assert_eq!(restored.flushed[0].0, host.flushed.last().unwrap().1);
+    }
+}
+
+#[test]
+fn a_reply_of_the_wrong_kind_is_refused_and_waited_for() {
+    let mut host = host(r#","beforeBurst":true,"flush":true"#);
+    host.ingest(&session(40));
+    let Step::Effects { effects } = host.engine.plan(PlanRequest::default()).unwrap() else {
+        panic!()
+    };
+    let error = host.engine.resolve(effects[0].id(), Reply::Done).unwrap_err();
+    assert_eq!(error.code().as_str(), "invalid_reply");
+    let go = Reply::from_json(r#"{"kind":"go","pins":[2]}"#).unwrap();
+    assert_eq!(go, Reply::Go { veto: false, pins: vec![2] });
+    let Step::Effects { effects } = host.engine.resolve(effects[0].id(), go).unwrap() else {
+        panic!()
+    };
+    let text = Reply::Text { text: "x".into() };
+    assert!(host.engine.resolve(effects[0].id(), text).is_err());
+    assert!(Reply::from_json(r#"{"kind":"go","pins":["x"]}"#).is_err());
+    let Step::Done { outcome } = host.engine.resolve(effects[0].id(), Reply::Done).unwrap() else {
+        panic!("the local summarizer needs no host")
+    };
+    assert!(outcome.fits);
+}
+
+#[test]
+fn a_window_that_one_session_learned_serves_another() {
+    let json = r#"{"model":"m","endpoint":"e"}"#;
+    let mut first = Host::new(json);
+    first.ingest(&session(60));
+    let body =
+        "This model's maximum context length is 6000 tokens, however you requested 9000 tokens";
+    let overflow = tidemark::Overflow { status: Some(400), body: body.into() };
+    first.plan(PlanRequest { overflow: Some(overflow), ..PlanRequest::default() });
+    assert_eq!(first.engine.learned_window(), Some(6000));
+    let mut second = Host::new(json);
+    assert_eq!(second.engine.window_key().model, "m");
+    second.engine.share_window(6000);
+    assert!(second.turn(&session(60)).compacted, "before any overflow of its own");
+    for odd in [0, 5, u32::MAX] {
+        second.engine.share_window(odd);
+        assert_eq!(second.engine.learned_window(), Some(6000), "{odd} is no window");
+    }
+}

@@ -6,6 +6,7 @@ use super::outcome::{
     Decided, Effect, Failure, Outcome, PlanRequest, Reason, Reply, Step, SummaryReport,
 };
 use crate::budget::Budget;
+use crate::decision::Decisions;
 use crate::error::{Error, ErrorCode};
 use crate::options::invalid;
 use crate::overflow::{self, ErrorClass};
@@ -19,6 +20,8 @@ pub(super) struct Burst {
     pub(super) focus: Option<String>,
     /// Summaries start over.
     pub(super) fresh: bool,
+    /// What the view showed when it began; kept for prompts that are appended to it.
+    pub(super) start: Option<Decisions>,
     /// A summary that starts over, as far as it is: its text, and the message that it ends before.
     pub(super) draft: Option<(String, u32)>,
     /// Calibrated tokens when it began.
@@ -46,6 +49,9 @@ pub(super) struct Burst {
 pub(super) enum Waiting {
     Put(Proposal),
     Summary(Chunk),
+    /// The host is asked whether the burst may begin.
+    Gate,
+    Flush,
 }
 
 impl Engine {
@@ -141,12 +147,13 @@ impl Engine {
         }
         let tail = self.tail(&budget, overflow);
         let raw = self.raw();
-        self.burst = Some(Burst {
+        let burst = Burst {
             budget,
             overflow,
             force: request.force,
             focus: request.focus.or_else(|| self.options.summary.focus.clone()),
             fresh: request.fresh || self.options.summary.fresh,
+            start: self.options.summary.append.then(|| self.decisions.clone()),
             draft: None,
             before: tokens,
             raw,
@@ -160,11 +167,16 @@ impl Engine {
             local_only: false,
             waiting: Vec::new(),
             stored: Vec::new(),
-        });
-        if pressed {
+        };
+        Ok(self.gate(burst))
+    }
+
+    /// Runs the burst that was begun.
+    pub(super) fn open(&mut self) -> Step {
+        if self.over_bytes().is_some() || self.over_images() {
             self.relieve();
         }
-        Ok(self.advance())
+        self.advance()
     }
 
     /// Takes media out of a request that holds too many bytes or images: they weigh most.
@@ -207,6 +219,18 @@ impl Engine {
             (Waiting::Summary(chunk), Reply::Text { text }) => {
                 self.summarized(&mut burst, chunk, &text)
             }
+            (Waiting::Gate, Reply::Go { veto, pins }) => {
+                return Ok(self.opened(burst, veto, &pins));
+            }
+            (Waiting::Gate, Reply::Failed { message }) => {
+                burst.failures.push(Failure { effect: "burst", code: "host", message });
+                return Ok(self.opened(burst, false, &[]));
+            }
+            (Waiting::Flush, Reply::Done) => None,
+            (Waiting::Flush, Reply::Failed { message }) => {
+                burst.failures.push(Failure { effect: "flush", code: "host", message });
+                None
+            }
             (Waiting::Summary(_), Reply::Failed { message }) => {
                 self.summarizer_failed(&mut burst, "host", message);
                 None
@@ -214,7 +238,8 @@ impl Engine {
             (waiting, _) => {
                 burst.waiting.push((id, waiting));
                 self.burst = Some(burst);
-                let what = "a put is answered by done or failed, a summarize by text or failed";
+                let what = "a put or flush is answered by done or failed, a summarize by text or \
+                            failed, a burst by go or failed";
                 return Err(Error::at(ErrorCode::InvalidReply, "kind", what));
             }
         };
@@ -418,7 +443,7 @@ impl Engine {
 
     /// First message of the protected tail: the newest units that fit its size, and whatever the
     /// model has not answered; the newest user message too where that costs no more than twice.
-    fn tail(&self, budget: &Budget, overflow: bool) -> u32 {
+    pub(super) fn tail(&self, budget: &Budget, overflow: bool) -> u32 {
         let size = match overflow {
             true => budget.tail.min(budget.usable / 10),
             false => budget.tail,
@@ -453,7 +478,7 @@ impl Engine {
     fn learn(&mut self, limit: Option<u32>, requested: Option<u32>) -> Option<u32> {
         let tokens = self.tokens();
         let Some(limit) = limit else { return Some(tokens) };
-        self.learn_window(self.window_key(), limit);
+        self.learn_window(self.learned_key(), limit);
         let usable = self.sizes.budget(limit).usable;
         if tokens <= usable {
             // By our count it would have fitted: the count is too low for this content. What the
@@ -466,7 +491,7 @@ impl Engine {
     }
 
     /// Ends a plan that took no decision.
-    fn idle(&mut self, reason: Reason) -> Step {
+    pub(super) fn idle(&mut self, reason: Reason) -> Step {
         let tokens = self.tokens();
         self.done(Outcome {
             compacted: false,

@@ -9,6 +9,7 @@ use crate::stage::summarize::{self, Fold, Sizes};
 use crate::stage::{Stage, StageName};
 use crate::summary::protocol::{BuildRequest, Given, Piece, Protocols, ValidateRequest};
 use crate::summary::{self, Entry, EntryKind, Refusal, Request, audit, local};
+use crate::view::View;
 
 /// What one call of the summarizer is about.
 #[derive(Clone, Copy, Debug)]
@@ -46,16 +47,20 @@ impl Engine {
             fresh = fold.filter(|fold| !calls || self.can_start_over(burst, fold));
         }
         let fold = fresh.or_else(|| summarize::plan(&situation, &sizes, false))?;
+        let (rest, target, limit) = (situation.tokens, situation.target, situation.limit);
+        if let Some(effect) = self.flush(burst, &fold) {
+            return Some(vec![effect]);
+        }
         if calls && (!fold.afresh || fresh.is_some()) {
             let chunk = self.chunk(burst, fold);
             return Some(vec![self.ask(burst, chunk, None)]);
         }
         // The local summarizer fills what it is given: what the target leaves, a third of the span.
-        let rest = situation.tokens.saturating_sub(fold.visible.saturating_add(self.head));
+        let rest = rest.saturating_sub(fold.visible.saturating_add(self.head));
         // Where the rest alone is over the target, half of what the limit leaves.
-        let left = match situation.target.saturating_sub(rest.saturating_add(self.wrapper)) {
+        let left = match target.saturating_sub(rest.saturating_add(self.wrapper)) {
             left if left >= LEAST_SUMMARY => left,
-            _ => situation.limit.saturating_sub(rest.saturating_add(self.wrapper)) / 2,
+            _ => limit.saturating_sub(rest.saturating_add(self.wrapper)) / 2,
         };
         let cap =
             cap.min(left.min((fold.visible.saturating_add(self.head)) / 3).max(LEAST_SUMMARY));
@@ -183,6 +188,9 @@ impl Engine {
 
     /// The units of a fold whose text the summarizer can take in one call.
     fn chunk(&self, burst: &Burst, fold: Fold) -> Chunk {
+        if self.appends(burst, &fold) {
+            return Chunk { fold, from: fold.from, to: fold.to, attempt: 1 };
+        }
         let from = match &burst.draft {
             Some((_, upto)) if fold.afresh => *upto,
             _ => fold.from,
@@ -191,6 +199,14 @@ impl Engine {
         // Iterative folds are taken one by one.
         let fold = if fold.afresh { fold } else { Fold { to, visible, ..fold } };
         Chunk { fold, from, to, attempt: 1 }
+    }
+
+    /// Whether the prompt goes behind the messages themselves, as the provider has them in its cache.
+    fn appends(&self, burst: &Burst, fold: &Fold) -> bool {
+        let size =
+            burst.before.saturating_add(self.summary_cap(burst)).saturating_add(INSTRUCTIONS);
+        let fits = size <= self.summarizer_window(burst) && !burst.overflow;
+        burst.start.is_some() && fits && !fold.afresh && self.body.is_none()
     }
 
     /// Where a chunk of so many tokens ends, and the tokens that it takes in the view.
@@ -252,25 +268,36 @@ impl Engine {
     }
 
     fn ask(&mut self, burst: &mut Burst, chunk: Chunk, refused: Option<&Refusal>) -> Effect {
-        let prompt = summary::prompt(&Request {
+        let appended = self.appends(burst, &chunk.fold);
+        let text = if appended { String::new() } else { self.chunk_text(burst, &chunk) };
+        let request = Request {
             previous: self.base(burst, &chunk.fold),
-            text: &self.chunk_text(burst, &chunk),
+            text: &text,
             focus: burst.focus.as_deref(),
             nonce: &self.nonce,
             max_tokens: self.summary_cap(burst),
             refused,
-        });
+        };
+        let (system, prompt, view) = match &burst.start {
+            Some(start) if appended => {
+                let view = View { decisions: start, ..self.view() };
+                let prompt = summary::appended_prompt(&self.template, &request);
+                (String::new(), prompt, Some(view.items_before(0, chunk.to)))
+            }
+            _ => (summary::system_prompt(&self.template), summary::prompt(&request), None),
+        };
         let id = self.effect_id();
         burst.calls += 1;
         burst.waiting.push((id, Waiting::Summary(chunk)));
         Effect::Summarize {
             id,
-            system: summary::system_prompt(&self.template),
+            system,
             prompt,
             max_tokens: self.summary_cap(burst),
             from: chunk.from,
             to: chunk.to,
             attempt: chunk.attempt,
+            view,
         }
     }
 

@@ -105,6 +105,34 @@ pub enum Effect {
         to: u32,
         /// 1, or 2 where a first answer was refused.
         attempt: u32,
+        /// Where `prompt` is to be appended to the conversation instead of standing alone: the view
+        /// up to the end of the span, as the provider may have it in its cache; `system` is empty.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        view: Option<Vec<Item>>,
+    },
+    /// A burst is about to begin; reply with go.
+    Burst {
+        /// To be named in the reply.
+        id: u32,
+        /// `size`, `overflow` or `force`.
+        cause: &'static str,
+        /// Calibrated tokens of the view.
+        tokens: u32,
+        /// Where the burst may stop.
+        target: u32,
+        /// First message of the protected tail.
+        tail: u32,
+    },
+    /// Messages are about to be folded, and can be saved elsewhere; reply with done.
+    Flush {
+        /// To be named in the reply.
+        id: u32,
+        /// Their whole text.
+        text: String,
+        /// First message.
+        from: u32,
+        /// The message after the last.
+        to: u32,
     },
     /// Keep a content; reply with done.
     Put {
@@ -121,7 +149,10 @@ impl Effect {
     /// The id to reply to.
     pub fn id(&self) -> u32 {
         match self {
-            Effect::Summarize { id, .. } | Effect::Put { id, .. } => *id,
+            Effect::Summarize { id, .. }
+            | Effect::Put { id, .. }
+            | Effect::Burst { id, .. }
+            | Effect::Flush { id, .. } => *id,
         }
     }
 }
@@ -136,6 +167,13 @@ pub enum Reply {
     },
     /// It was done.
     Done,
+    /// The burst may begin, or not.
+    Go {
+        /// It must not.
+        veto: bool,
+        /// Messages that are never to be compacted from now on.
+        pins: Vec<u32>,
+    },
     /// It could not be done.
     Failed {
         /// Why, in words.
@@ -144,25 +182,32 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Reads a reply from JSON: `{"kind":"text","text":…}`, `{"kind":"done"}` or
-    /// `{"kind":"failed","message":…}`.
+    /// Reads a reply from JSON: `{"kind":"text","text":…}`, `{"kind":"done"}`,
+    /// `{"kind":"go","veto":…,"pins":[…]}` or `{"kind":"failed","message":…}`.
     ///
     /// # Errors
     /// `invalid_reply` naming the member.
     pub fn from_json(text: &str) -> Result<Reply, Error> {
         let code = ErrorCode::InvalidReply;
         let json = parse(text, "reply", code)?;
-        let from = Arguments::new(json.root(), "reply", code, &["kind", "text", "message"])?;
+        let known = ["kind", "text", "message", "veto", "pins"];
+        let from = Arguments::new(json.root(), "reply", code, &known)?;
         match from.text("kind")?.as_deref() {
             Some("text") => {
                 let text = from.owned("text")?;
                 Ok(Reply::Text { text: from.required("text", text)? })
             }
             Some("done") => Ok(Reply::Done),
+            Some("go") => {
+                let pins = from.list("pins")?.unwrap_or_default();
+                let pins = pins.iter().map(|index| index.count()).collect::<Option<_>>();
+                let pins = pins.ok_or_else(|| from.wrong("pins", "indices of messages"))?;
+                Ok(Reply::Go { veto: from.flag("veto")?.unwrap_or_default(), pins })
+            }
             Some("failed") => {
                 Ok(Reply::Failed { message: from.owned("message")?.unwrap_or_default() })
             }
-            _ => Err(from.wrong("kind", "\"text\", \"done\" or \"failed\"")),
+            _ => Err(from.wrong("kind", "\"text\", \"done\", \"go\" or \"failed\"")),
         }
     }
 }
@@ -206,6 +251,8 @@ pub enum Reason {
     NotAnOverflow,
     /// The provider keeps the conversation itself: the request holds only what is new.
     ServerSideHistory,
+    /// The host did not let the burst begin.
+    Vetoed,
 }
 
 /// One decision of a burst.
@@ -233,7 +280,7 @@ pub struct Decided {
 /// An effect that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// `summarize` or `put`.
+    /// `summarize`, `put`, `burst` or `flush`, or the protocol that failed.
     pub effect: &'static str,
     /// `host` where the host failed, else why the reply was refused.
     pub code: &'static str,

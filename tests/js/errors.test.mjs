@@ -76,7 +76,7 @@ test('an unknown option is answered with all that are known, those of the layer 
   };
   const session = known(Session);
   for (const name of ['window', 'store', 'summarizer', 'pin']) assert.ok(session.includes(name));
-  assert.deepEqual(known(Compactor), [...session, 'onEvent', 'summarizerTimeout', 'storeTimeout']);
+  assert.deepEqual(known(Compactor), [...session, 'onEvent', 'summarizerTimeout', 'storeTimeout', 'hookTimeout']);
   // Neither is an option of a stage or of summaries.
   assert.throws(
     () => new Compactor({ summary: { tokens: 1 } }),

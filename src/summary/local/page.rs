@@ -150,8 +150,9 @@ pub(super) struct Page {
 
 /// The words of a focus that are worth looking for.
 pub(super) fn focus_words(focus: &str) -> Vec<String> {
-    let words = focus.split(|c: char| !c.is_alphanumeric() && !"_-./".contains(c));
-    words.filter(|word| word.len() > 3).take(16).map(str::to_lowercase).collect()
+    let apart = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && !"_-./".contains(c);
+    let words = focus.split(|c| apart(c) || "，。、；：？！".contains(c));
+    words.filter(|word| word.len() > 3).take(16).map(str::to_ascii_lowercase).collect()
 }
 
 impl Page {
@@ -208,7 +209,7 @@ impl Page {
 
     /// Whether a text is about the focus.
     pub(super) fn wants(&self, text: &str) -> bool {
-        let text = clip(text, 600).to_lowercase();
+        let text = clip(text, 600).to_ascii_lowercase();
         self.focus.iter().any(|word| text.contains(&**word))
     }
 
