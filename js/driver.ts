@@ -35,7 +35,13 @@ export interface BurstAnswer {
 export type BeforeBurst = (
   burst: Omit<BurstEffect, 'kind' | 'id'>,
   context: { signal: AbortSignal },
-) => BurstAnswer | null | undefined | void | Promise<BurstAnswer | null | undefined | void>;
+) =>
+  | BurstAnswer
+  | null
+  | undefined
+  | void
+  | Promise<BurstAnswer | null | undefined>
+  | Promise<void>;
 
 /** Handed the text of messages before they are folded into a summary, each once. */
 export type Flush = (
@@ -174,6 +180,7 @@ async function perform(effect: Effect, host: Host): Promise<Reply> {
 
 function indices(pins: unknown): number[] {
   const fine = (pin: unknown) => Number.isInteger(pin) && Number(pin) >= 0 && Number(pin) < 2 ** 32;
-  if (pins === undefined || (Array.isArray(pins) && pins.every(fine))) return (pins as number[]) ?? [];
+  if (pins === undefined || (Array.isArray(pins) && pins.every(fine)))
+    return (pins as number[]) ?? [];
   throw new Error('beforeBurst returned pins that are no indices of messages');
 }

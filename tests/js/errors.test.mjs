@@ -68,15 +68,21 @@ for (const options of [128_000, '128k', null, [], () => ({})]) {
 test('an unknown option is answered with all that are known, those of the layer too', () => {
   const known = (kind) => {
     try {
-      new kind({ windows: 1 });
+      new kind({ widow: 1 });
     } catch (error) {
-      assert.equal(error.path, 'options.windows');
+      assert.equal(error.path, 'options.widow');
       return /known are (.*)$/.exec(error.message)[1].split(', ');
     }
   };
   const session = known(Session);
   for (const name of ['window', 'store', 'summarizer', 'pin']) assert.ok(session.includes(name));
-  assert.deepEqual(known(Compactor), [...session, 'onEvent', 'summarizerTimeout', 'storeTimeout', 'hookTimeout']);
+  assert.deepEqual(known(Compactor), [
+    ...session,
+    'onEvent',
+    'summarizerTimeout',
+    'storeTimeout',
+    'hookTimeout',
+  ]);
   // Neither is an option of a stage or of summaries.
   assert.throws(
     () => new Compactor({ summary: { tokens: 1 } }),
