@@ -1,30 +1,68 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { drive, type Host, type Summarizer, untilAborted } from './driver.js';
+import {
+  type BeforeBurst,
+  drive,
+  type Flush,
+  type Host,
+  type Summarizer,
+  untilAborted,
+  within,
+} from './driver.js';
 import { alsoKnown, requireObject } from './errors.js';
-import { BODY_REQUEST, checkHost, checkRequest, planRequest, REQUEST, wrong } from './request.js';
+import {
+  BODY_REQUEST,
+  checkHost,
+  checkRequest,
+  milliseconds,
+  planRequest,
+  REQUEST,
+  wrong,
+} from './request.js';
 import { Session, type SessionOptions } from './session.js';
 import type {
   ChatMessage,
   Effect,
   Estimate,
+  Explanation,
   Notice,
   OpenAIChatTool,
   Outcome,
   RecallArgs,
   RecallTool,
   Reply,
+  Stats,
   Step,
   Store,
+  SummaryVersion,
   ToolDefinition,
 } from './types.js';
 
 /** Options of a compactor. */
 export interface CompactorOptions<M = ChatMessage>
-  extends Omit<SessionOptions<M>, 'store' | 'summarizer'> {
+  extends Omit<SessionOptions<M>, 'store' | 'summarizer' | 'beforeBurst' | 'flush'> {
   /** Writes summaries with a model. @default the built-in local summarizer, without any model */
   summarizer?: Summarizer | undefined;
   /** Keeps large results that leave the view. @default none: recall reads the transcript */
   store?: Store | undefined;
+  /**
+   * Milliseconds that one summary may take, or Infinity; past it the call is aborted and the local
+   * summarizer takes over. @default 120000
+   */
+  summarizerTimeout?: number | undefined;
+  /** Milliseconds that one answer of the store may take, or Infinity. @default 30000 */
+  storeTimeout?: number | undefined;
+  /**
+   * Asked before each burst: may veto it, or pin messages. Where it throws or takes too long, the
+   * burst begins.
+   */
+  beforeBurst?: BeforeBurst | undefined;
+  /**
+   * Handed the text of messages before they are folded into a summary, each once, to save what you
+   * want of them elsewhere. Whatever it does, the burst goes on.
+   */
+  flush?: Flush | undefined;
+  /** Milliseconds that `beforeBurst` and `flush` may take, or Infinity. @default 30000 */
+  hookTimeout?: number | undefined;
   /** Hears every event; `on` listens to one type. */
   onEvent?: ((event: CompactorEvent) => void) | undefined;
 }
@@ -61,6 +99,8 @@ export interface CompactRequest {
   force?: boolean | undefined;
   /** What a summary should give the most room to. */
   focus?: string | undefined;
+  /** A summary is to start over from the first message, without the previous one. */
+  fresh?: boolean | undefined;
   /** Say what would be decided, and decide nothing; the summarizer and the store are not called. */
   dryRun?: boolean | undefined;
   /**
@@ -119,6 +159,10 @@ export class Compactor<M extends object = ChatMessage> {
   readonly #session: Session<M>;
   readonly #summarizer: Summarizer | undefined;
   readonly #store: Store | undefined;
+  readonly #hooks: Pick<Host, 'beforeBurst' | 'flush'>;
+  readonly #timeouts: Pick<Host, 'summarizerTimeout' | 'storeTimeout' | 'hookTimeout'>;
+  /** The tools and instructions of the last call that was accepted. */
+  #beside: Pick<CompactRequest, 'tools' | 'system'> = {};
   readonly #listeners = new Set<(event: CompactorEvent) => unknown>();
   /** Settles when the running call is over. */
   #running: Promise<unknown> = Promise.resolve();
@@ -129,16 +173,28 @@ export class Compactor<M extends object = ChatMessage> {
    */
   constructor(options: CompactorOptions<M> = {}, checkpoint?: string) {
     requireObject(options, 'options', '{ window: 128000 }');
-    const { summarizer, store, onEvent, ...session } = options;
+    const { summarizer, store, onEvent, beforeBurst, flush, ...others } = options;
+    const { summarizerTimeout, storeTimeout, hookTimeout, ...session } = others;
     checkHost(options);
     this.#summarizer = summarizer;
     this.#store = store;
+    this.#timeouts = {
+      summarizerTimeout: milliseconds('summarizerTimeout', summarizerTimeout, 120_000),
+      storeTimeout: milliseconds('storeTimeout', storeTimeout, 30_000),
+      hookTimeout: milliseconds('hookTimeout', hookTimeout, 30_000),
+    };
+    this.#hooks = { beforeBurst, flush };
     if (onEvent) this.#listeners.add(onEvent);
-    const host = { summarizer: summarizer !== undefined, store: store !== undefined };
+    const host = {
+      summarizer: summarizer !== undefined,
+      store: store !== undefined,
+      beforeBurst: beforeBurst !== undefined,
+      flush: flush !== undefined,
+    };
     try {
       this.#session = new Session<M>({ ...session, ...host }, checkpoint);
     } catch (error) {
-      throw alsoKnown(error, 'onEvent');
+      throw alsoKnown(error, 'onEvent, summarizerTimeout, storeTimeout, hookTimeout');
     }
   }
 
@@ -204,9 +260,19 @@ export class Compactor<M extends object = ChatMessage> {
     checkRequest(request, REQUEST);
     const session = this.#session;
     const wanted = planRequest(request);
-    session.setTools(request.tools);
-    session.setSystem(request.system);
-    const outcome = await this.#run(session.plan(messages, wanted), request.signal);
+    const { tools, system } = request;
+    let first: Step;
+    try {
+      session.setTools(tools);
+      session.setSystem(system);
+      first = session.plan(messages, wanted);
+    } catch (error) {
+      session.setTools(this.#beside.tools);
+      session.setSystem(this.#beside.system);
+      throw error;
+    }
+    this.#beside = { tools, system };
+    const outcome = await this.#run(first, request.signal);
     return { ...outcome, messages: session.render() as T[] };
   }
 
@@ -236,6 +302,19 @@ export class Compactor<M extends object = ChatMessage> {
   }
 
   /**
+   * Why a message of the transcript, by its index, stands in the view as it does.
+   * @throws {TidemarkError} `invalid_option` at `index` where the last call brought no such message
+   */
+  explain(index: number): Explanation {
+    return this.#session.explain(index);
+  }
+
+  /** What compaction came to so far: size, tokens saved, calls, an estimate of the next burst. */
+  stats(): Stats {
+    return this.#session.stats();
+  }
+
+  /**
    * The recall tool, to go with the tools of the next model call; undefined while nothing is out of
    * the view. Ask anew for each request. `T` is the type that the wire format has for tools.
    */
@@ -260,7 +339,9 @@ export class Compactor<M extends object = ChatMessage> {
     if (step.kind === 'page') return step.text;
     let content: string | undefined;
     try {
-      content = await this.#store?.get(step.key);
+      const store = this.#store;
+      const { storeTimeout } = this.#timeouts;
+      content = await within(storeTimeout, undefined, () => store?.get(step.key));
     } catch (error) {
       // A store that fails holds nothing for us; the answer then says that nothing was found.
       this.#emit({ type: 'store:failed', key: step.key, error });
@@ -274,6 +355,11 @@ export class Compactor<M extends object = ChatMessage> {
    */
   checkpoint(): string {
     return this.#session.checkpoint();
+  }
+
+  /** The summaries of this session, oldest first, the running one last; the last few dozen. */
+  summaries(): SummaryVersion[] {
+    return this.#session.summaries();
   }
 
   /** Forgets that messages from this index on were read; call it after changing one in place. */
@@ -305,6 +391,8 @@ export class Compactor<M extends object = ChatMessage> {
     return {
       summarizer: this.#summarizer,
       store: this.#store,
+      ...this.#hooks,
+      ...this.#timeouts,
       signal,
       started: (effect) => this.#emit({ type: 'effect:start', effect }),
       ended: (effect, reply) => this.#emit({ type: 'effect:end', effect, reply }),

@@ -145,11 +145,13 @@ const scripts = ['.', '../tests/js', '../tests/runtimes', '../tests/sdk', '../ww
 async function testRust() {
   await step('cargo test', async () => {
     const options = ['test', '--locked', '--no-fail-fast'];
+    // The same random transcripts each time; `npm run fuzz` draws new ones.
+    const env = { PROPTEST_RNG_SEED: '1', ...process.env };
     const count = (output) => {
       const results = /^test result: .*? (\d+) passed; (\d+) failed; (\d+) ignored/gm;
       return [...output.matchAll(results)].map((found) => found.slice(1).map(Number));
     };
-    return counted(() => run('cargo', options, { show: true }), count);
+    return counted(() => run('cargo', options, { env, show: true }), count);
   });
 }
 
@@ -214,7 +216,10 @@ const commands = {
     await build();
   },
 
-  /** Mutated inputs for every parser, a minute each unless `TIDEMARK_FUZZ_SECONDS` says otherwise. */
+  /**
+   * Mutated inputs for every parser, a minute each unless `TIDEMARK_FUZZ_SECONDS` says otherwise;
+   * then the property tests over ten times as many transcripts, drawn anew.
+   */
   async fuzz() {
     await setUp();
     await step('fuzz', async () => {
@@ -223,6 +228,10 @@ const commands = {
         env,
         show: true,
       });
+    });
+    await step('property tests', async () => {
+      const env = { PROPTEST_CASES: '2000', ...process.env };
+      await run('cargo', ['test', '--locked', '--no-fail-fast'], { env, show: true });
     });
   },
 

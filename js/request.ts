@@ -2,11 +2,16 @@ import type { CompactorOptions, CompactRequest, UsageReport } from './compactor.
 import { requireObject, TidemarkError } from './errors.js';
 import type { PlanRequest } from './types.js';
 
+type HostOptions = Pick<
+  CompactorOptions<never>,
+  'summarizer' | 'store' | 'onEvent' | 'beforeBurst' | 'flush'
+>;
+
 /** @internal Refuses a summarizer, store or listener that is none. */
-export function checkHost(
-  options: Pick<CompactorOptions<never>, 'summarizer' | 'store' | 'onEvent'>,
-): void {
-  const { summarizer, store, onEvent } = options;
+export function checkHost(options: HostOptions): void {
+  const { summarizer, store, onEvent, beforeBurst, flush } = options;
+  requireFunction('beforeBurst', beforeBurst);
+  requireFunction('flush', flush);
   requireFunction('summarizer', summarizer);
   requireFunction('onEvent', onEvent);
   if (store !== undefined) {
@@ -20,7 +25,24 @@ function requireFunction(name: string, value: unknown): void {
   throw wrong(`options.${name}`, 'expected a function');
 }
 
-const SHARED = ['usage', 'overflow', 'force', 'focus', 'dryRun', 'serverHistory', 'signal'];
+/** @internal A delay that timers can keep, or Infinity. */
+export function milliseconds(name: string, value: number | undefined, fallback: number): number {
+  if (value === undefined) return fallback;
+  const timed = typeof value === 'number' && value >= 1 && value < 2 ** 31;
+  if (timed || value === Number.POSITIVE_INFINITY) return value;
+  throw wrong(`options.${name}`, 'expected milliseconds from 1 up, or Infinity');
+}
+
+const SHARED = [
+  'usage',
+  'overflow',
+  'force',
+  'focus',
+  'fresh',
+  'dryRun',
+  'serverHistory',
+  'signal',
+];
 /** @internal Members of a request. */
 export const REQUEST = ['tools', 'system', ...SHARED];
 /** @internal Those of one over a body. */
@@ -46,13 +68,14 @@ export function wrong(path: string, what: string): TidemarkError {
 
 /** @internal What the engine is asked. */
 export function planRequest(request: CompactRequest): PlanRequest {
-  const { usage, overflow, force, focus, dryRun, serverHistory } = request;
+  const { usage, overflow, force, focus, fresh, dryRun, serverHistory } = request;
   const tokens = inputTokens(usage);
   return {
     ...(tokens !== undefined && { usage: { inputTokens: tokens } }),
     ...(overflow !== undefined && overflow !== null && { overflow: describe(overflow) }),
     ...(force !== undefined && { force }),
     ...(focus !== undefined && { focus }),
+    ...(fresh !== undefined && { fresh }),
     ...(dryRun !== undefined && { dryRun }),
     ...(serverHistory !== undefined && { serverHistory }),
   };

@@ -20,15 +20,30 @@ export type StageName =
   | 'clear'
   | 'reasoning'
   | 'media'
+  | 'smart'
   | 'summarize'
   | 'drop'
   | 'elide';
+
+/** Names of the presets. */
+export type PresetName =
+  | 'default'
+  | 'two-tier'
+  | 'frugal'
+  | 'truncate'
+  | 'sliding'
+  | 'prune'
+  | 'smart'
+  | 'summarize'
+  | 'llm-summarize'
+  | 'conversation';
 
 /** A stage with its options. */
 export interface StageOptions {
   stage: StageName;
   /**
-   * The newest results that stay as they are; media: the newest images and files.
+   * The newest results that stay as they are, of those that `include` and `exclude` let the stage
+   * have; media: the newest images and files.
    * @default 2 for offload, 3 for clear, 1 for media
    */
   keepLast?: number | undefined;
@@ -36,8 +51,30 @@ export interface StageOptions {
   minTokens?: number | undefined;
   /** offload: tokens of the preview that stays. @default 200 */
   previewTokens?: number | undefined;
+  /**
+   * dedupe, offload, clear: the newest results stay that take this many tokens together, beside
+   * those that `keepLast` spares. @default 0
+   */
+  protectTokens?: number | undefined;
+  /**
+   * dedupe, offload, clear, reasoning, media: a stage that could take out less than this takes out
+   * nothing, since each change costs the prompt cache. A share of usable in (0, 1], or tokens from
+   * 2 up. @default 0
+   */
+  clearAtLeast?: number | undefined;
+  /** The same as a share of the view in [0, 1). @default 0; `summary.minSavings` for summarize */
+  minSavings?: number | undefined;
+  /** dedupe, offload, clear: the only tools whose results may leave. @default all */
+  include?: string[] | undefined;
   /** dedupe, offload, clear: tools whose results stay. */
   exclude?: string[] | undefined;
+  /** dedupe, offload, clear: results that tell of a failure stay. @default false */
+  keepErrors?: boolean | undefined;
+  /**
+   * offload, clear: arguments of old calls leave as results do: of all tools, or of these.
+   * @default false
+   */
+  includeArguments?: boolean | string[] | undefined;
   /**
    * Size of the view from which the stage runs: a share of usable in (0, 1], or tokens from 2 up.
    * @default `compactAt`; 1 for drop and elide, the last resorts
@@ -72,8 +109,29 @@ export interface EngineOptions {
   compactTo?: number | undefined;
   /** Size of the protected tail: a share of usable in (0, 1], or tokens from 2 up. @default 0.2 */
   tail?: number | undefined;
-  /** The stages, cheapest first. @default all of them, in the order of `StageName` */
+  /**
+   * Options under a name, which the others here win over.
+   * - `default`: all stages but smart, in the order of `StageName`
+   * - `two-tier`: results but the newest six become markers at 50 %, a summary at 80 %
+   * - `frugal`: early and deep, from 55 % to 20 % with a tail of 10 %, and only where half of the
+   *   view can go: small views for agents that pay for each token of each call
+   * - `truncate`: the oldest messages leave, down to 40 %
+   * - `sliding`: the oldest messages leave, from 95 % to 80 %: as much as fits
+   * - `prune`: results of tools become head and tail, then markers; messages stay
+   * - `smart`: the units that say the least for their size leave, wherever they stand
+   * - `summarize`: the oldest messages are folded by the local summarizer, without any model
+   * - `llm-summarize`: the same by your summarizer
+   * - `conversation`: for people who talk: results first, then a summary; a tail of 30 %
+   * @default 'default'
+   */
+  preset?: PresetName | undefined;
+  /** The stages, cheapest first. @default those of the preset */
   stages?: (StageName | StageOptions)[] | undefined;
+  /**
+   * Least share of the view, in [0, 1), that a burst must be able to free for it to begin; a view at
+   * 85 % of usable begins one all the same. @default 0, or 0.5 with the preset `frugal`
+   */
+  minBurst?: number | undefined;
   /** Model id: calibration and learned windows are kept per model. */
   model?: string | undefined;
   /** Endpoint of the model: learned windows are kept per endpoint and model. */
@@ -117,14 +175,43 @@ export interface EngineOptions {
   store?: boolean | undefined;
   /** The host answers `summarize` effects; `Compactor` sets it by its summarizer. */
   summarizer?: boolean | undefined;
-  /** Limits of summaries. */
+  /** The host answers `burst` effects; `Compactor` sets it by its hook. */
+  beforeBurst?: boolean | undefined;
+  /** The host answers `flush` effects; `Compactor` sets it by its hook. */
+  flush?: boolean | undefined;
+  /** Shape and limits of summaries. */
   summary?: SummaryOptions | undefined;
   /** The recall tool, or false to do without. */
   recall?: RecallOptions | boolean | undefined;
 }
 
-/** Limits of summaries. */
+/** Shape and limits of summaries. */
 export interface SummaryOptions {
+  /**
+   * Sections of a summary.
+   * - `task`: session intent, current state, key facts and decisions, artifacts, constraints, next steps
+   * - `handoff`: active task, completed, in progress, pending questions, files, remaining
+   * - `conversation`: topic, goals, decisions, facts, action items, preferences
+   * @default 'task'
+   */
+  template?: 'task' | 'handoff' | 'conversation' | undefined;
+  /** Sections of your own, in place of a template's: names, or what belongs into each besides. */
+  sections?: (string | SummarySection)[] | undefined;
+  /** What summaries give the most room to, where the call of `compact` does not say. */
+  focus?: string | undefined;
+  /** What stands before the summary in the view. @default that it is reference, not an instruction */
+  prefix?: string | undefined;
+  /**
+   * Every summary starts over from the first message, without the previous one, as long as
+   * `maxCalls` suffice. @default false: each goes on from the one before
+   */
+  fresh?: boolean | undefined;
+  /**
+   * `append`: prompts go behind the view up to the end of the span (`messages` of the request), so
+   * that the provider's prompt cache serves them. What is too large for that, starts over, or is a
+   * raw body has a prompt that stands alone. @default 'standalone'
+   */
+  request?: 'standalone' | 'append' | undefined;
   /** Cap of a summary. @default min(4096, usable / 8), at least 64 */
   maxTokens?: number | undefined;
   /** Context window of the summarizer, 1000 at least. @default the session's */
@@ -135,6 +222,80 @@ export interface SummaryOptions {
   maxFailures?: number | undefined;
   /** Least share of the view that a fold must free. @default 0.1 */
   minSavings?: number | undefined;
+}
+
+/** A section of a summary. */
+export interface SummarySection {
+  /** Its heading. */
+  name: string;
+  /** What belongs into it, for the summarizer. */
+  about?: string | undefined;
+  /** What the local summarizer files there. @default told from the name */
+  holds?: SummaryTopic[] | undefined;
+}
+
+/** What the local summarizer finds; what no section holds goes to one that is near. */
+export type SummaryTopic =
+  | 'intent'
+  | 'requests'
+  | 'state'
+  | 'questions'
+  | 'done'
+  | 'decisions'
+  | 'facts'
+  | 'artifacts'
+  | 'constraints'
+  | 'next';
+
+/** One piece of the messages that are being summarized. */
+export interface SummaryPiece {
+  /** Message of the transcript. */
+  index: number;
+  kind: 'system' | 'user' | 'assistant' | 'call' | 'result' | 'media';
+  /** Tool of a call, or of a result that names it; else empty. */
+  name: string;
+  /** Of a result: the tool failed. */
+  failed: boolean;
+  /** The text, the arguments of a call, or the text of a result. */
+  text: string;
+}
+
+/**
+ * Functions in place of parts of the engine, each on its own. They must answer at once; where one
+ * throws or returns something else, ours goes on, and `failures` says so.
+ */
+export interface SummaryProtocols {
+  /** Writes the messages as the text that the summarizer is given. */
+  format?: ((pieces: SummaryPiece[]) => string) | undefined;
+  /** Shortens the result of a tool, before it is summarized. */
+  prune?: ((result: SummaryPiece) => string) | undefined;
+  /** Writes the summary where no summarizer does; not blank, not over `maxTokens`. */
+  build?: ((request: SummaryBuildRequest) => string) | undefined;
+  /**
+   * Checks what a summarizer wrote: nothing or true takes it, a text says why not. What is blank,
+   * over its cap or no smaller than what it replaces is refused besides.
+   */
+  validate?: ((request: SummaryCheckRequest) => string | boolean | null | undefined) | undefined;
+}
+
+/** What a summary is built from. */
+export interface SummaryBuildRequest {
+  /** The previous summary. */
+  previous: string | null;
+  pieces: SummaryPiece[];
+  /** Names of the sections. */
+  sections: string[];
+  focus: string | null;
+  maxTokens: number;
+}
+
+/** What a summary is held against. */
+export interface SummaryCheckRequest {
+  text: string;
+  /** Names of the sections. */
+  sections: string[];
+  /** Its estimated tokens. */
+  tokens: number;
 }
 
 /** The recall tool. */
@@ -155,6 +316,8 @@ export interface PlanRequest {
   force?: boolean | undefined;
   /** What a summary should give the most room to. */
   focus?: string | undefined;
+  /** A summary is to start over from the first message, without the previous one. */
+  fresh?: boolean | undefined;
   /**
    * Say what would be decided, and decide nothing. No effects are asked for: the local summarizer
    * stands in for the host's.
@@ -180,6 +343,37 @@ export interface SummarizeEffect {
   to: number;
   /** 1, or 2 where the first answer was refused; the prompt then says why. */
   attempt: number;
+  /**
+   * Where `summary.request` is `append`: send these, as they were sent last, and `prompt` as a user
+   * message behind them, with the tools and instructions of every call; `system` is empty.
+   */
+  messages?: object[];
+}
+
+/** A burst is about to begin. Answer with go. */
+export interface BurstEffect {
+  kind: 'burst';
+  id: number;
+  /** The view has reached the trigger, the provider refused it, or the host wants it. */
+  cause: 'size' | 'overflow' | 'force';
+  /** Size of the view. */
+  tokens: number;
+  /** Size at which the burst may stop. */
+  target: number;
+  /** First message of the protected tail. */
+  tail: number;
+}
+
+/** Messages are about to be folded into the summary. Save what you want of them, and answer with done. */
+export interface FlushEffect {
+  kind: 'flush';
+  id: number;
+  /** Their whole text. Each message is handed over once. */
+  text: string;
+  /** First message. */
+  from: number;
+  /** The message after the last. */
+  to: number;
 }
 
 /** A content is to be kept. Answer with done. */
@@ -192,12 +386,14 @@ export interface PutEffect {
 }
 
 /** Something that the host must do before a plan can go on. */
-export type Effect = SummarizeEffect | PutEffect;
+export type Effect = SummarizeEffect | PutEffect | BurstEffect | FlushEffect;
 
 /** The host's answer to an effect. */
 export type Reply =
   | { kind: 'text'; text: string }
   | { kind: 'done' }
+  /** A burst may begin, unless `veto`; messages at `pins` are never compacted from now on. */
+  | { kind: 'go'; veto?: boolean; pins?: number[] }
   | { kind: 'failed'; message: string };
 
 /** Where the loop stands. */
@@ -216,6 +412,7 @@ export type Step =
  * - `nothing_to_compact`: over the trigger, but no stage can make the view smaller
  * - `cannot_fit`: over the hard limit, and it cannot be made to fit
  * - `rate_limit`, `not_an_overflow`: the error given as `overflow` is none
+ * - `vetoed`: the hook before the burst said no
  * - `server_side_history`: the provider keeps the conversation itself, so nothing is touched
  */
 export type Reason =
@@ -226,11 +423,43 @@ export type Reason =
   | 'cannot_fit'
   | 'rate_limit'
   | 'not_an_overflow'
+  | 'vetoed'
   | 'server_side_history';
+
+/**
+ * Why a decision was taken.
+ * - `watermark`: the view had reached the watermark of the stage
+ * - `limit`: it was over the hard limit
+ * - `overflow`, `forced`: the provider refused the view, or the host asked for it
+ * - `bytes`, `images`: the request held more of them than `maxBytes` or `maxImages`
+ * - `signature`: signed reasoning, whose signature covers what was rewritten before it
+ */
+export type Cause =
+  | 'watermark'
+  | 'limit'
+  | 'overflow'
+  | 'forced'
+  | 'bytes'
+  | 'images'
+  | 'signature';
+
+/** What a burst means for the provider's prompt cache. */
+export interface CacheReport {
+  /** Bytes of the view's JSON that stand as before, from its start: whole messages. */
+  prefixBytes: number;
+  /**
+   * Tokens of those, and of what precedes messages in a request: instructions and tools. 0 where
+   * the recall tool is new among these.
+   */
+  prefixTokens: number;
+  /** Tokens of the view behind that, which the cache has to be told anew. */
+  rereadTokens: number;
+}
 
 /** One decision of a burst. */
 export interface Decision {
   stage: StageName;
+  reason: Cause;
   kind:
     | 'offloaded'
     | 'cleared'
@@ -256,9 +485,18 @@ export interface Decision {
 
 /** An effect that did not succeed. */
 export interface Failure {
-  effect: 'summarize' | 'put';
-  /** `host` where the host failed, else why the reply was refused. */
-  code: 'host' | 'blank' | 'too_long' | 'not_smaller' | 'tool_call' | 'echo' | 'missing_sections';
+  /** What failed: an effect, or a function of `SummaryProtocols`. */
+  effect: Effect['kind'] | keyof SummaryProtocols;
+  /** `host` where the host failed, else why the reply was refused; `refused` by `validate`. */
+  code:
+    | 'host'
+    | 'blank'
+    | 'too_long'
+    | 'not_smaller'
+    | 'tool_call'
+    | 'echo'
+    | 'missing_sections'
+    | 'refused';
   message: string;
 }
 
@@ -338,6 +576,23 @@ export interface SummaryReport {
   audit: { found: number; kept: number; appended: number };
 }
 
+/** A summary that there was, or is. */
+export interface SummaryVersion {
+  /** Counts the summaries of the session from 1; 0 where an old checkpoint does not say. */
+  version: number;
+  /** The message that it ends before. */
+  covered: number;
+  by: 'host' | 'local';
+  /** Reference by which recall pages through the messages. */
+  ref: string;
+}
+
+/** Where a learned window holds; empty where it is not known. */
+export interface WindowKey {
+  endpoint: string;
+  model: string;
+}
+
 /** What came of a plan. */
 export interface Outcome {
   /** New decisions were taken. */
@@ -361,13 +616,18 @@ export interface Outcome {
   /** The plan answered an overflow error. */
   overflow: boolean;
   decisions: Decision[];
+  /** What stays in the provider's prompt cache; null where nothing was decided. */
+  cache: CacheReport | null;
   failures: Failure[];
   /** Malformed messages met since the last outcome. */
   repairs: Repair[];
   /** The summary, where a new one was taken. */
   summary: SummaryReport | null;
   notices: Notice[];
-  /** Smallest size that was reached, where it does not fit. */
+  /**
+   * The size that could be reached, where it does not fit: what is left is pinned, unanswered,
+   * beside the messages, or what the stages may not touch.
+   */
   smallest: number | null;
 }
 
@@ -387,6 +647,97 @@ export interface Estimate {
   target: number | null;
   /** Tokens as a share of usable. */
   full: number | null;
+}
+
+/**
+ * How a message stands in the view, and why.
+ * - `system`, `pinned`, `unanswered`, `tail`: as it is, by what it is or where it stands
+ * - `kept`: as it is; a stage left it among messages that it dropped
+ * - `untouched`: as it is; nothing had to be decided on it so far
+ * - `changed`: some of its parts were decided on
+ * - `mended`: the provider would refuse it as it is
+ * - `covered`, `dropped`: not there; the summary stands for it, or it left without one
+ */
+export type Standing =
+  | 'system'
+  | 'pinned'
+  | 'unanswered'
+  | 'tail'
+  | 'kept'
+  | 'untouched'
+  | 'changed'
+  | 'mended'
+  | 'covered'
+  | 'dropped';
+
+/** Kinds of the parts that messages consist of. */
+export type PartKind = 'text' | 'reasoning' | 'call' | 'result' | 'image' | 'file' | 'opaque';
+
+/** Why a message is as it is in the view. */
+export interface Explanation {
+  index: number;
+  role: 'system' | 'user' | 'assistant' | 'tool' | 'other';
+  standing: Standing;
+  /** The same in words. */
+  text: string;
+  /** First message of its unit: what is kept or dropped together. */
+  from: number;
+  /** The message after the last of its unit. */
+  to: number;
+  /** As the transcript has it. */
+  tokens: number;
+  /** In the view. */
+  shown: number;
+  /** Reference of the summary that stands for it. */
+  ref?: string;
+  parts: ExplainedPart[];
+  /** What the view mends of it. */
+  repairs: Repair[];
+}
+
+/** One part of a message that is explained. */
+export interface ExplainedPart {
+  /** Its place in the message. */
+  part: number;
+  kind: PartKind;
+  /** Tool of a call or of its result. */
+  tool?: string;
+  /** As the transcript has it. */
+  tokens: number;
+  /** In the view. */
+  shown: number;
+  /** What was decided on it. */
+  decision?: Decision['kind'];
+  /** Reference for recall. */
+  ref?: string;
+}
+
+/** What compaction came to so far. */
+export interface Stats {
+  /** Messages of the transcript. */
+  messages: number;
+  /** All of them, and what goes with them: the request without tidemark. */
+  transcriptTokens: number;
+  /** The view, and what goes with it. */
+  tokens: number;
+  /** Tokens as a share of usable. */
+  full: number | null;
+  /** Bursts that decided something. */
+  bursts: number;
+  /** Calls of your summarizer. */
+  summarizerCalls: number;
+  /** Tokens that all bursts took out of the view. */
+  tokensSaved: number;
+  /** Parts that are smaller or gone in the view. */
+  parts: number;
+  /** Messages that the summary stands for. */
+  covered: number;
+  /** Messages that were dropped. */
+  dropped: number;
+  /** Tokens by which the view grows from call to call, lately. */
+  growth: number;
+  /** Calls until the next burst at that pace. */
+  turnsToBurst: number | null;
 }
 
 /** A tool as a request of OpenAI Chat Completions carries it. */

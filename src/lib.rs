@@ -26,6 +26,7 @@ mod checkpoint;
 #[cfg(all(target_arch = "wasm32", feature = "component"))]
 mod component;
 mod count;
+mod cut;
 mod decision;
 mod engine;
 mod error;
@@ -45,14 +46,19 @@ mod wasm;
 pub use budget::Budget;
 pub use decision::{Author, Ref};
 pub use engine::{
-    Audit, Decided, Effect, Engine, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest,
-    Reason, RecallTool, Render, Reply, Step, SummaryReport, Tokenizer, Usage,
+    Audit, CacheReport, Cause, Decided, Effect, Engine, Estimate, Explained, Explanation, Failure,
+    Notice, Outcome, Overflow, PlanRequest, Reason, RecallTool, Render, Reply, Standing, Stats,
+    Step, SummaryReport, SummaryVersion, Tokenizer, Usage, WindowKey,
 };
 pub use error::{Error, ErrorCode};
 pub use format::FormatName;
-pub use options::{Options, RecallOptions, SummaryOptions};
+pub use options::{Options, RecallOptions, SectionOptions, SummaryOptions};
 pub use overflow::{ErrorClass, classify};
 pub use recall::{RecallArgs, RecallStep};
 pub use stage::{StageName, StageOptions};
+pub use summary::protocol::{
+    BuildRequest, BuildSummary, FormatSpan, Given, Piece, Protocols, PruneResult, ValidateRequest,
+    ValidateSummary,
+};
 pub use transcript::Step as PathStep;
 pub use view::{Edit, Item, Problem, Repair};

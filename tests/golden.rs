@@ -57,7 +57,7 @@ impl Host {
             self.effects.push('\n');
             let reply = match effect {
                 Effect::Summarize { .. } => Reply::Text { text: self.reply.clone() },
-                Effect::Put { .. } => Reply::Done,
+                _ => Reply::Done,
             };
             step = self.engine.resolve(effect.id(), reply).unwrap();
         }

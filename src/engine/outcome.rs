@@ -1,5 +1,7 @@
 //! What goes in and out of the loop: requests, effects, replies and outcomes.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::arguments::{Arguments, parse};
@@ -18,6 +20,8 @@ pub struct PlanRequest {
     pub force: bool,
     /// What a summary should give the most room to.
     pub focus: Option<String>,
+    /// A summary is to start over from the first message, without the previous one.
+    pub fresh: bool,
     /// Say what would be decided, and decide nothing. No effects are asked for: the local
     /// summarizer stands in for the host's, and the store is taken to work.
     pub dry_run: bool,
@@ -33,7 +37,7 @@ impl PlanRequest {
     pub fn from_json(text: &str) -> Result<PlanRequest, Error> {
         let code = ErrorCode::InvalidOption;
         let json = parse(text, "request", code)?;
-        let known = ["usage", "overflow", "force", "focus", "dryRun", "serverHistory"];
+        let known = ["usage", "overflow", "force", "focus", "fresh", "dryRun", "serverHistory"];
         let from = Arguments::new(json.root(), "request", code, &known)?;
         let usage = match from.get("usage") {
             None => None,
@@ -60,6 +64,7 @@ impl PlanRequest {
             overflow,
             force: from.flag("force")?.unwrap_or_default(),
             focus: from.owned("focus")?,
+            fresh: from.flag("fresh")?.unwrap_or_default(),
             dry_run: from.flag("dryRun")?.unwrap_or_default(),
             server_history: from.flag("serverHistory")?.unwrap_or_default(),
         })
@@ -102,6 +107,34 @@ pub enum Effect {
         to: u32,
         /// 1, or 2 where a first answer was refused.
         attempt: u32,
+        /// Where `prompt` is to be appended to the conversation instead of standing alone: the view
+        /// up to the end of the span, as the provider may have it in its cache; `system` is empty.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        view: Option<Vec<Item>>,
+    },
+    /// A burst is about to begin; reply with go.
+    Burst {
+        /// To be named in the reply.
+        id: u32,
+        /// `size`, `overflow` or `force`.
+        cause: &'static str,
+        /// Calibrated tokens of the view.
+        tokens: u32,
+        /// Where the burst may stop.
+        target: u32,
+        /// First message of the protected tail.
+        tail: u32,
+    },
+    /// Messages are about to be folded, and can be saved elsewhere; reply with done.
+    Flush {
+        /// To be named in the reply.
+        id: u32,
+        /// Their whole text.
+        text: String,
+        /// First message.
+        from: u32,
+        /// The message after the last.
+        to: u32,
     },
     /// Keep a content; reply with done.
     Put {
@@ -118,7 +151,10 @@ impl Effect {
     /// The id to reply to.
     pub fn id(&self) -> u32 {
         match self {
-            Effect::Summarize { id, .. } | Effect::Put { id, .. } => *id,
+            Effect::Summarize { id, .. }
+            | Effect::Put { id, .. }
+            | Effect::Burst { id, .. }
+            | Effect::Flush { id, .. } => *id,
         }
     }
 }
@@ -133,6 +169,13 @@ pub enum Reply {
     },
     /// It was done.
     Done,
+    /// The burst may begin, or not.
+    Go {
+        /// It must not.
+        veto: bool,
+        /// Messages that are never to be compacted from now on.
+        pins: Vec<u32>,
+    },
     /// It could not be done.
     Failed {
         /// Why, in words.
@@ -141,25 +184,32 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Reads a reply from JSON: `{"kind":"text","text":…}`, `{"kind":"done"}` or
-    /// `{"kind":"failed","message":…}`.
+    /// Reads a reply from JSON: `{"kind":"text","text":…}`, `{"kind":"done"}`,
+    /// `{"kind":"go","veto":…,"pins":[…]}` or `{"kind":"failed","message":…}`.
     ///
     /// # Errors
     /// `invalid_reply` naming the member.
     pub fn from_json(text: &str) -> Result<Reply, Error> {
         let code = ErrorCode::InvalidReply;
         let json = parse(text, "reply", code)?;
-        let from = Arguments::new(json.root(), "reply", code, &["kind", "text", "message"])?;
+        let known = ["kind", "text", "message", "veto", "pins"];
+        let from = Arguments::new(json.root(), "reply", code, &known)?;
         match from.text("kind")?.as_deref() {
             Some("text") => {
                 let text = from.owned("text")?;
                 Ok(Reply::Text { text: from.required("text", text)? })
             }
             Some("done") => Ok(Reply::Done),
+            Some("go") => {
+                let pins = from.list("pins")?.unwrap_or_default();
+                let pins = pins.iter().map(|index| index.count()).collect::<Option<_>>();
+                let pins = pins.ok_or_else(|| from.wrong("pins", "indices of messages"))?;
+                Ok(Reply::Go { veto: from.flag("veto")?.unwrap_or_default(), pins })
+            }
             Some("failed") => {
                 Ok(Reply::Failed { message: from.owned("message")?.unwrap_or_default() })
             }
-            _ => Err(from.wrong("kind", "\"text\", \"done\" or \"failed\"")),
+            _ => Err(from.wrong("kind", "\"text\", \"done\", \"go\" or \"failed\"")),
         }
     }
 }
@@ -203,6 +253,29 @@ pub enum Reason {
     NotAnOverflow,
     /// The provider keeps the conversation itself: the request holds only what is new.
     ServerSideHistory,
+    /// The host did not let the burst begin.
+    Vetoed,
+}
+
+/// Why a decision was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Cause {
+    /// The view had reached the watermark of the stage.
+    Watermark,
+    /// The view was over the hard limit.
+    Limit,
+    /// The provider had refused the view.
+    Overflow,
+    /// The host asked for it.
+    Forced,
+    /// The request held more bytes than it may.
+    Bytes,
+    /// The request held more images and files than it may.
+    Images,
+    /// Signed reasoning: its signature covers what was rewritten before it.
+    Signature,
 }
 
 /// One decision of a burst.
@@ -210,9 +283,12 @@ pub enum Reason {
 #[serde(rename_all = "camelCase")]
 pub struct Decided {
     /// Stage that took it.
-    pub stage: &'static str,
-    /// `offloaded`, `cleared`, `elided`, `covered` or `dropped`.
+    pub stage: Cow<'static, str>,
+    /// `offloaded`, `cleared`, `elided`, `duplicate`, `superseded`, `removed`, `covered` or
+    /// `dropped`.
     pub kind: &'static str,
+    /// Why.
+    pub reason: Cause,
     /// First message.
     pub index: u32,
     /// Part of it.
@@ -227,10 +303,23 @@ pub struct Decided {
     pub tokens_saved: u32,
 }
 
+/// What a burst means for the provider's prompt cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CacheReport {
+    /// Bytes of the view's JSON that stand as before, from its start: whole messages.
+    pub prefix_bytes: u32,
+    /// Calibrated tokens of those, and of what precedes messages in a request: instructions and
+    /// tools. 0 where the recall tool is new among these.
+    pub prefix_tokens: u32,
+    /// Calibrated tokens of the view behind that, which a cache has to be told anew.
+    pub reread_tokens: u32,
+}
+
 /// An effect that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// `summarize` or `put`.
+    /// `summarize`, `put`, `burst` or `flush`, or the protocol that failed.
     pub effect: &'static str,
     /// `host` where the host failed, else why the reply was refused.
     pub code: &'static str,
@@ -282,7 +371,7 @@ pub struct Outcome {
     /// Why the plan ended so.
     pub reason: Reason,
     /// Stages that took decisions, in order.
-    pub stages: Vec<&'static str>,
+    pub stages: Vec<Cow<'static, str>>,
     /// Calibrated tokens of the view before, tools included.
     pub tokens_before: u32,
     /// The same after.
@@ -301,6 +390,8 @@ pub struct Outcome {
     pub overflow: bool,
     /// What was decided.
     pub decisions: Vec<Decided>,
+    /// What stays in the provider's prompt cache, where anything was decided.
+    pub cache: Option<CacheReport>,
     /// Effects that failed.
     pub failures: Vec<Failure>,
     /// Malformed messages that the view mends, as met since the last outcome.
@@ -309,7 +400,8 @@ pub struct Outcome {
     pub summary: Option<SummaryReport>,
     /// What the host should know.
     pub notices: Vec<Notice>,
-    /// Smallest size that was reached, where it does not fit.
+    /// The size that could be reached, where it does not fit: what is left is pinned, unanswered,
+    /// beside the messages, or what the stages may not touch.
     pub smallest: Option<u32>,
 }
 
@@ -351,7 +443,7 @@ pub struct Render {
     pub keep: u32,
     /// Leading system messages of the transcript.
     pub lead: u32,
-    /// The messages from there to this one are not shown one by one, but for pinned ones.
+    /// The messages from there to this one are not shown, but for pinned ones.
     pub hidden: u32,
     /// What follows them.
     pub items: Vec<Item>,

@@ -17,10 +17,19 @@ pub mod walk;
 
 use std::path::Path;
 
+use proptest::test_runner::Config as ProptestConfig;
+
 /// A transcript of `tests/data`, as the text of its file.
 pub fn data(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
     std::fs::read_to_string(path).expect("the file is part of the repository")
+}
+
+/// Whether a checkpoint holds a decision of the stage elide.
+pub fn elided(checkpoint: &str) -> bool {
+    let json: serde_json::Value = serde_json::from_str(checkpoint).expect("JSON");
+    let mut rows = json["parts"].as_array().into_iter().flatten();
+    rows.any(|row| row[2].as_str().expect("a decision").starts_with('e'))
 }
 
 /// The messages of a JSON array, each as JSON text.
@@ -28,4 +37,11 @@ pub fn messages(json: &str) -> Vec<String> {
     let values: Vec<Box<serde_json::value::RawValue>> =
         serde_json::from_str(json).expect("an array");
     values.iter().map(|value| value.get().to_owned()).collect()
+}
+
+/// So many random cases, unless `PROPTEST_CASES` says how many.
+pub fn cases(usual: u32) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { config.cases } else { usual };
+    ProptestConfig { cases, ..config }
 }

@@ -312,8 +312,8 @@ function samples(readme) {
   return `${imports.join('\n')}
 import type { Effect, Reply } from 'tidemark';
 import {
-  call, callModel, load, model, openai, options, requests, save, send, sent, summarize, tools,
-  tokenizer, transcript, type Completion, type Message,
+  call, callModel, load, model, openai, options, requests, save, send, sent, summarize, tokenizer,
+  tools, transcript, type Completion, type Message,
 } from './caller.js';
 
 let response: Completion | undefined;
