@@ -208,6 +208,7 @@ const commands = {
     await lintScripts();
     await step('tsc', async () => {
       await run(bin('tsc'), ['-p', 'js/tsconfig.json', '--noEmit']);
+      await run(bin('tsc'), ['-p', 'js/cli']);
     });
   },
 

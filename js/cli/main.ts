@@ -1,0 +1,76 @@
+// The command line.
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { TidemarkError } from '../index.js';
+import { EXIT, Failure, reason } from './failure.js';
+import { addInspect } from './inspect.js';
+import { removeParts } from './output.js';
+import { interruption } from './run.js';
+import { stopProgress } from './terminal.js';
+
+function build(): Command {
+  const program = new Command('tidemark')
+    .description('Keeps LLM conversations inside their context window: look, compact, measure.')
+    .version(version(), '-V, --version')
+    .option('--json', 'print JSON instead of tables')
+    .option('--color', 'colours even without a terminal')
+    .option('--no-color', 'no colours')
+    .option('-q, --quiet', 'no notes and no progress on standard error')
+    .showSuggestionAfterError()
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({
+      outputError: (text, write) => write(text.replace(/^error: /, 'tidemark: ')),
+    });
+  addInspect(program);
+  return program;
+}
+
+function version(): string {
+  const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(manifest) as { version: string }).version;
+}
+
+/** Ctrl-C: what is half written goes, and the process with it, whatever still runs. */
+function interrupted(): void {
+  interruption.abort(new Failure(EXIT.interrupted, 'interrupted'));
+  removeParts();
+  stopProgress();
+  process.exit(EXIT.interrupted);
+}
+
+/** A reader that has seen enough, such as `head`, is no failure. */
+function closed(error: NodeJS.ErrnoException): void {
+  removeParts();
+  stopProgress();
+  process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.output);
+}
+
+function codeOf(error: unknown): number {
+  if (error instanceof Failure) {
+    process.stderr.write(`tidemark: ${error.message}\n`);
+    if (error.hint) process.stderr.write(`  ${error.hint}\n`);
+    return error.code;
+  }
+  // Commander has said what is wrong; help and version are no errors.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  if (TidemarkError.isInstance(error) && error.code !== 'internal') {
+    process.stderr.write(`tidemark: ${error.message}\n`);
+    return /^options|^request/.test(error.path ?? '') ? EXIT.usage : EXIT.input;
+  }
+  const stack = process.env.TIDEMARK_DEBUG && error instanceof Error ? error.stack : undefined;
+  process.stderr.write(`tidemark: a fault of tidemark: ${stack ?? reason(error)}\n`);
+  return EXIT.fault;
+}
+
+process.stdout.on('error', closed);
+process.stderr.on('error', closed);
+process.on('SIGINT', interrupted);
+process.on('SIGTERM', interrupted);
+try {
+  await build().parseAsync();
+} catch (error) {
+  stopProgress();
+  removeParts();
+  process.exitCode = codeOf(error);
+}
