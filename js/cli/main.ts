@@ -2,11 +2,16 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { TidemarkError } from '../index.js';
+import { addCheckpoint } from './checkpoint.js';
+import { addCompact } from './compact.js';
+import { addConfig, addStats, addStatus } from './config.js';
 import { EXIT, Failure, reason } from './failure.js';
 import { addInspect } from './inspect.js';
 import { removeParts } from './output.js';
+import { addRecall } from './recall.js';
 import { interruption } from './run.js';
 import { stopProgress } from './terminal.js';
+import { addValidate } from './validate.js';
 
 function build(): Command {
   const program = new Command('tidemark')
@@ -23,6 +28,13 @@ function build(): Command {
       outputError: (text, write) => write(text.replace(/^error: /, 'tidemark: ')),
     });
   addInspect(program);
+  addCompact(program);
+  addRecall(program);
+  addValidate(program);
+  addCheckpoint(program);
+  addConfig(program);
+  addStatus(program);
+  addStats(program);
   return program;
 }
 

@@ -214,3 +214,7 @@ export function glimpse(text: string, length = 80): string {
     .trim();
   return line.length > length ? `${line.slice(0, length - 1)}…` : line;
 }
+
+/** A text without what would move the cursor or colour the screen; its lines stay. */
+export const printable = (text: string) =>
+  stripVTControlCharacters(text).replace(/[^\P{Cc}\n\t]/gu, '�');
