@@ -207,9 +207,18 @@ async function buildCommandLine() {
       js: "#!/usr/bin/env node\nimport { createRequire as nodeRequire } from 'node:module';\nconst require = nodeRequire(import.meta.url);",
     },
   });
+  const page = await build({ ...shared, entryPoints: [join(cli, 'page.ts')], format: 'iife' });
+  const parts = {
+    style: await readFile(join(root, 'js/node_modules/uplot/dist/uPlot.min.css'), 'utf8'),
+    // What ends a script must not stand in it.
+    script: page.outputFiles[0].text.replaceAll('</script', '<\\/script'),
+  };
+  const template = await readFile(join(cli, 'report.html'), 'utf8');
+  const inputs = [program, page].flatMap(({ metafile }) => Object.keys(metafile.inputs));
   const written = {
+    'cli/report.html': template.replace(/\{\{(style|script)\}\}/g, (_, name) => parts[name].trim()),
     'cli/main.js': program.outputFiles[0].text,
-    'cli/LICENSES.txt': await licenses(Object.keys(program.metafile.inputs)),
+    'cli/LICENSES.txt': await licenses(inputs),
   };
   await mkdir(join(pkg, 'cli'), { recursive: true });
   for (const [file, text] of Object.entries(written)) await writeFile(join(pkg, file), text);

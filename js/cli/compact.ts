@@ -7,8 +7,8 @@ import { EXIT } from './failure.js';
 import type { Input } from './input.js';
 import { logRun } from './journal.js';
 import { writeWhole } from './output.js';
-import { action, examples, open, type Run } from './run.js';
-import { requireWindow } from './settings.js';
+import { action, choice, examples, open, type Run } from './run.js';
+import { CHOICES, requireWindow } from './settings.js';
 import { comma, glimpse, percent, plural, type Terminal } from './terminal.js';
 import { beginning } from './words.js';
 
@@ -52,7 +52,7 @@ export function addCompact(program: Command): void {
 export function engineFlags(command: Command): Command {
   return command
     .option('-w, --window <tokens>', 'context window of the model: 128000, 200k, 1m')
-    .option('--preset <name>', 'a set of stages by name')
+    .addOption(choice('--preset <name>', 'a set of stages by name', CHOICES.preset))
     .option('--summarizer <name>', 'local, openai:MODEL or anthropic:MODEL')
     .option('--base-url <url>', 'where the summarizer is reached')
     .option('--store <folder>', 'keep what leaves the view there')
@@ -62,8 +62,8 @@ export function engineFlags(command: Command): Command {
     .option('--compact-to <size>', 'where a burst may stop')
     .option('--tail <size>', 'newest part that stays as it is')
     .option('--model <id>', 'model, which tells how text is counted')
-    .option('--tokenizer <family>', 'o200k, cl100k, claude, llama3, gemini or bytes')
-    .option('--format <name>', 'wire format, where it is not found out');
+    .addOption(choice('--tokenizer <family>', 'how text is counted', CHOICES.tokenizer))
+    .addOption(choice('--format <name>', 'wire format, where it is not found out', CHOICES.format));
 }
 
 async function compact(run: Run, path: string): Promise<number> {

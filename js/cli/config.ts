@@ -1,6 +1,6 @@
 // tidemark config, status and stats: what is set, and what came of it.
 import { resolve } from 'node:path';
-import type { Command } from 'commander';
+import { Argument, type Command } from 'commander';
 import { Session } from '../index.js';
 import { EXIT, Failure } from './failure.js';
 import { keptIn, runsIn } from './journal.js';
@@ -25,12 +25,12 @@ export function addConfig(program: Command): void {
   const get = config
     .command('get')
     .description('print a setting, or all of them with where they are from')
-    .argument('[name]')
+    .addArgument(new Argument('[name]').choices(NAMES))
     .action(action(getSetting));
   const set = config
     .command('set')
     .description(`write a setting to the nearest ${FILE_NAME}; without a value it is removed`)
-    .argument('<name>')
+    .addArgument(new Argument('<name>').choices(NAMES))
     .argument('[value]')
     .action(action(setSetting));
   examples(get, [

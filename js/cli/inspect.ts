@@ -11,8 +11,8 @@ import {
   type ReadOptions,
   type Warning,
 } from './input.js';
-import { action, examples, open, type Run, warnOf } from './run.js';
-import { engineOptions } from './settings.js';
+import { action, choice, examples, open, type Run, warnOf } from './run.js';
+import { CHOICES, engineOptions } from './settings.js';
 import { type BarRow, comma, glimpse, percent, plural, type Terminal } from './terminal.js';
 import { beginning } from './words.js';
 
@@ -25,8 +25,8 @@ export function addInspect(program: Command): void {
     .option('--top <number>', 'how many of the biggest results, tools and duplicates', '10')
     .option('--messages', 'a line for every message')
     .option('--model <id>', 'model, which tells how text is counted')
-    .option('--tokenizer <family>', 'o200k, cl100k, claude, llama3, gemini or bytes')
-    .option('--format <name>', 'wire format, where it is not found out')
+    .addOption(choice('--tokenizer <family>', 'how text is counted', CHOICES.tokenizer))
+    .addOption(choice('--format <name>', 'wire format, where it is not found out', CHOICES.format))
     .action(action(inspect));
   examples(command, [
     ['tidemark inspect session.jsonl', 'kinds, tools, biggest results, duplicates, problems'],

@@ -4,11 +4,13 @@ import { Command, CommanderError } from 'commander';
 import { TidemarkError } from '../index.js';
 import { addCheckpoint } from './checkpoint.js';
 import { addCompact } from './compact.js';
+import { addCompletion } from './completion.js';
 import { addConfig, addStats, addStatus } from './config.js';
 import { EXIT, Failure, reason } from './failure.js';
 import { addInspect } from './inspect.js';
 import { removeParts } from './output.js';
 import { addRecall } from './recall.js';
+import { addReplay } from './replay.js';
 import { interruption } from './run.js';
 import { stopProgress } from './terminal.js';
 import { addValidate } from './validate.js';
@@ -29,12 +31,14 @@ function build(): Command {
     });
   addInspect(program);
   addCompact(program);
+  addReplay(program);
   addRecall(program);
   addValidate(program);
   addCheckpoint(program);
   addConfig(program);
   addStatus(program);
   addStats(program);
+  addCompletion(program);
   return program;
 }
 

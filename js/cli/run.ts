@@ -1,5 +1,5 @@
 // What every command gets, and what becomes of how it ends.
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { EXIT } from './failure.js';
 import { type Input, type ReadOptions, read } from './input.js';
 import { type Config, configure } from './settings.js';
@@ -35,6 +35,10 @@ export function action<A extends unknown[]>(
     process.exitCode = (await handler(run, ...args)) ?? EXIT.ok;
   };
 }
+
+/** An option with a few values. */
+export const choice = (flags: string, about: string, values: readonly string[]) =>
+  new Option(flags, about).choices(values);
 
 /** The examples of a command, under its help. */
 export function examples(command: Command, lines: readonly (readonly [string, string])[]): Command {

@@ -94,6 +94,24 @@ export const isSetting = (name: string): name is SettingName => Object.hasOwn(SE
 
 export const knownNames = () => `known are ${NAMES.join(', ')}`;
 
+/** Names that a setting may have, for completion and help. */
+export const CHOICES = {
+  format: ['auto', 'openai-chat', 'openai-responses', 'anthropic', 'gemini', 'ai-sdk'],
+  tokenizer: ['o200k', 'cl100k', 'claude', 'llama3', 'gemini', 'bytes'],
+  preset: [
+    'default',
+    'two-tier',
+    'frugal',
+    'truncate',
+    'sliding',
+    'prune',
+    'smart',
+    'summarize',
+    'llm-summarize',
+    'conversation',
+  ],
+};
+
 /** compactAt as TIDEMARK_COMPACT_AT. */
 export const variableOf = (name: string) =>
   `TIDEMARK_${name.replace(/[A-Z]/g, '_$&').toUpperCase()}`;

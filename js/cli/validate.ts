@@ -4,7 +4,8 @@ import { type Problem, Session } from '../index.js';
 import { EXIT } from './failure.js';
 import { type Input, isLarge, located, pieces, type ReadOptions } from './input.js';
 import { problemLines } from './inspect.js';
-import { action, examples, open, type Run, warnOf } from './run.js';
+import { action, choice, examples, open, type Run, warnOf } from './run.js';
+import { CHOICES } from './settings.js';
 import { plural } from './terminal.js';
 
 export function addValidate(program: Command): void {
@@ -12,7 +13,7 @@ export function addValidate(program: Command): void {
     .command('validate')
     .description('find what a provider would refuse; exit code 1 if there is anything')
     .argument('<file>', 'a conversation; - is stdin')
-    .option('--format <name>', 'wire format, where it is not found out')
+    .addOption(choice('--format <name>', 'wire format, where it is not found out', CHOICES.format))
     .action(action(validate));
   examples(command, [
     [
