@@ -58,6 +58,10 @@ const MOST_BYTES = 400 * 1024 * 1024;
 /** Characters of a line. */
 const LONGEST_LINE = 256 * 1024 * 1024;
 
+/** A log of more bytes is read in pieces of so many. */
+const LARGE_LOG = 32 * 1024 * 1024;
+const PIECE = 4 * 1024 * 1024;
+
 /** Warnings that are kept one by one. */
 const MOST_WARNINGS = 1000;
 
@@ -125,11 +129,7 @@ const LARGE = 'too large for one JSON document (400 MB): as JSON lines it has no
  * The messages of a large log in pieces of some bytes, cut where a user speaks and no call waits;
  * undefined where the file is no log of lines, or small. What was read of it is given up.
  */
-export async function* pieces(
-  path: string,
-  options: ReadOptions,
-  bytes: number,
-): AsyncGenerator<Input> {
+export async function* pieces(path: string, options: ReadOptions): AsyncGenerator<Input> {
   const source = new Source(path, options);
   const log = new Log();
   const warnings = new Warnings();
@@ -139,7 +139,7 @@ export async function* pieces(
     size += line.text.length;
     seen = true;
     feed(log, line, warnings);
-    if (size < bytes || !log.resting) continue;
+    if (size < PIECE || !log.resting) continue;
     size = 0;
     if (log.count > 0) yield fromLog(source.name, log.take(), warnings, options.format ?? 'auto');
     warnings.list.length = 0;
@@ -149,11 +149,11 @@ export async function* pieces(
 }
 
 /** Whether a file is so large that it is better read in pieces: JSON lines only. */
-export async function isLarge(path: string, most: number): Promise<boolean> {
+export async function isLarge(path: string): Promise<boolean> {
   if (path === '-' || !/\.(jsonl|ndjson)(\.gz)?$/i.test(path)) return false;
   try {
     const { size } = await stat(path);
-    return size * (path.endsWith('.gz') ? 8 : 1) > most;
+    return size * (path.endsWith('.gz') ? 8 : 1) > LARGE_LOG;
   } catch {
     return false;
   }

@@ -87,13 +87,9 @@ interface Duplicate {
   messages: number[];
 }
 
-/** A log of more bytes is read and counted in pieces of so many. */
-const LARGE = 96 * 1024 * 1024;
-const PIECE = 16 * 1024 * 1024;
-
 async function inspect(run: Run, path: string): Promise<number> {
   const top = Math.max(1, Number(run.options.top) || 10);
-  const found = (await isLarge(path, LARGE))
+  const found = (await isLarge(path))
     ? await inspectPieces(run, path, top)
     : await inspectWhole(run, path, top);
   if (run.terminal.json) run.terminal.answer(found);
@@ -123,7 +119,7 @@ async function inspectPieces(run: Run, path: string, top: number): Promise<Inspe
   let usable: number | null = null;
   const warnings: Warning[] = [];
   try {
-    for await (const piece of pieces(path, options, PIECE)) {
+    for await (const piece of pieces(path, options)) {
       if (piece.messages.length > 0 || last === undefined) last = piece;
       warnings.push(...piece.warnings);
       ({ window, usable } = tally.add(run, piece));

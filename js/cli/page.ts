@@ -43,7 +43,7 @@ const short = (tokens: number) =>
   tokens >= 1e6
     ? `${+(tokens / 1e6).toFixed(1)}M`
     : tokens >= 1e3
-      ? `${Math.round(tokens / 1e3)}k`
+      ? `${+(tokens / 1e3).toFixed(1)}k`
       : `${tokens}`;
 
 // ---- words and tables ------------------------------------------------------------------

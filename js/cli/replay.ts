@@ -373,7 +373,7 @@ function show(terminal: Terminal, found: Replayed, all: boolean): void {
       return [
         policy,
         money(cost, prices.currency),
-        percent(cost / Math.max(cheapest, 1e-12)),
+        report.over > 0 ? '–' : percent(cost / Math.max(cheapest, 1e-12)),
         comma(sentBy(way)),
         percent(report.tokens.read / Math.max(sentBy(way), 1)),
         comma(bursts(way)),

@@ -25,9 +25,6 @@ export function addValidate(program: Command): void {
   ]);
 }
 
-const LARGE = 96 * 1024 * 1024;
-const PIECE = 16 * 1024 * 1024;
-
 async function validate(run: Run, path: string): Promise<number> {
   const { terminal } = run;
   const problems: Problem[] = [];
@@ -41,9 +38,9 @@ async function validate(run: Run, path: string): Promise<number> {
     warnings += input.warnings.length;
   };
   let name = path;
-  if (await isLarge(path, LARGE)) {
+  if (await isLarge(path)) {
     const format = run.config.values.format as ReadOptions['format'];
-    for await (const piece of pieces(path, { format, signal: run.signal }, PIECE)) {
+    for await (const piece of pieces(path, { format, signal: run.signal })) {
       warnOf(run, piece);
       look(piece);
     }
