@@ -140,6 +140,13 @@ test('importing it starts nothing: no wasm is compiled before first use', () => 
   assert.deepEqual(JSON.parse(run(process.execPath, ['lazy.mjs'])), [0, true]);
 });
 
+test('the command line runs, and says its version', () => {
+  const { version } = JSON.parse(readFileSync(join(root, 'pkg/package.json'), 'utf8'));
+  assert.equal(run('npx', ['--no-install', 'tidemark', '--version']).trim(), version);
+  write('chat.json', '[{"role":"user","content":"Which port?"}]');
+  assert.match(run('npx', ['--no-install', 'tidemark', 'inspect', 'chat.json']), /1 message/);
+});
+
 test('every subpath resolves', () => {
   const program = `
     import 'tidemark/stores/memory';
