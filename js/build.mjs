@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
@@ -127,6 +127,10 @@ export async function buildWasm() {
     join(pkg, 'wasm', 'inline.d.ts'),
     '/** The bytes of tidemark_bg.wasm in base64. */\ndeclare const base64: string;\nexport default base64;\n',
   );
+  await writeFile(
+    join(pkg, 'wasm', 'index.d.ts'),
+    '/** The WebAssembly.Module that a bundler or an edge runtime makes of the file. */\ndeclare const module: object;\nexport default module;\n',
+  );
   return fresh ? 'unchanged' : `${wasm.length} bytes`;
 }
 
@@ -149,17 +153,24 @@ export async function buildPackage() {
   await run(bin('tsc'), ['-p', 'js/tsconfig.json']);
 
   const commandLine = await buildCommandLine();
+  const compiled = (await filesUnder(join(root, 'js')))
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
+    .filter((file) => !/^(node_modules|cli)\//.test(file))
+    .flatMap((file) => [file.replace(/ts$/, 'js'), file.replace(/ts$/, 'd.ts')]);
+  const glue = ['tidemark.js', 'tidemark.d.ts', 'inline.js', 'inline.d.ts', 'index.d.ts'];
+  const modules = [...compiled, ...glue.map((file) => join('wasm', file))];
+  // Nothing that is there to be loaded has a place in declarations.
+  const entry = join(pkg, 'replay/index.d.ts');
+  await writeFile(entry, (await readFile(entry, 'utf8')).replace("import '#start';\n", ''));
+  const common = await buildCommon(modules);
 
   // What an earlier build left there goes.
-  const compiled = (await filesUnder(join(root, 'js')))
-    .filter((file) => file.endsWith('.ts') && !/^(node_modules|cli)\//.test(file))
-    .flatMap((file) => [file.replace(/ts$/, 'js'), file.replace(/ts$/, 'd.ts')]);
-  const wasm = ['tidemark.js', 'tidemark.d.ts', 'tidemark_bg.wasm', 'inline.js', 'inline.d.ts'];
   const expected = new Set([
-    ...compiled,
+    ...modules,
+    ...common,
     ...commandLine,
     ...copied,
-    ...wasm.map((file) => join('wasm', file)),
+    join('wasm', 'tidemark_bg.wasm'),
     'LICENSE',
   ]);
   for (const file of await filesUnder(pkg)) {
@@ -242,4 +253,29 @@ async function licenses(inputs) {
     texts.push(`## ${name} ${version} (${license})\n${text}`);
   }
   return `${texts.join('\n').trimEnd()}\n`;
+}
+
+/**
+ * The modules once more as CommonJS, for Node before 20.19, which cannot `require` an ES module,
+ * and for tools that go by the condition. The declarations are the same: what they mean follows
+ * from the `type` of the package.json beside them.
+ */
+async function buildCommon(modules) {
+  const { transform } = await import('esbuild');
+  const written = [];
+  for (const file of modules) {
+    // An edge runtime has no require.
+    if (/(workerd|edge-light)\.(js|d\.ts)$/.test(file)) continue;
+    const text = await readFile(join(pkg, file), 'utf8');
+    const out = join('cjs', file);
+    await mkdir(join(pkg, out, '..'), { recursive: true });
+    const options = { format: 'cjs', target: 'es2022' };
+    const code = file.endsWith('.js') ? (await transform(text, options)).code : text;
+    // The names of the root manifest are not those of this folder.
+    const inline = posix.relative(posix.dirname(file), 'start/inline.js').replace(/^s/, './s');
+    await writeFile(join(pkg, out), code.replace('require("#start")', `require("${inline}")`));
+    written.push(out);
+  }
+  await writeFile(join(pkg, 'cjs', 'package.json'), '{ "type": "commonjs" }\n');
+  return [...written, join('cjs', 'package.json')];
 }

@@ -105,7 +105,9 @@ export type CompactorEvent =
   | { type: 'burst:after'; outcome: Outcome }
   | { type: 'effect:start'; effect: Effect }
   | { type: 'effect:end'; effect: Effect; reply: Reply }
-  | { type: 'notice'; notice: Notice };
+  | { type: 'notice'; notice: Notice }
+  /** The store threw where recall asked it; the answer then is that nothing was found. */
+  | { type: 'store:failed'; key: string; error: unknown };
 
 type EventOf<K extends CompactorEvent['type']> = Extract<CompactorEvent, { type: K }>;
 
@@ -264,8 +266,9 @@ export class Compactor<M extends object = ChatMessage> {
     let content: string | undefined;
     try {
       content = await this.#store?.get(step.key);
-    } catch {
+    } catch (error) {
       // A store that fails holds nothing for us; the answer then says that nothing was found.
+      this.#emit({ type: 'store:failed', key: step.key, error });
     }
     return this.#session.recallFetched(args, content);
   }

@@ -57,6 +57,16 @@ async function setUp() {
   });
 }
 
+/** What the tests in other runtimes need: a browser, a Redis, and packages of their own. */
+async function setUpRuntimes() {
+  await step('set-up of the runtimes', async () => {
+    const args = [join(root, 'js/setup.sh'), 'runtimes'];
+    const { status } = spawnSync('bash', args, { stdio: 'inherit' });
+    if (status !== 0) throw new Error('js/setup.sh says why');
+  });
+  await step('npm ci of the runtimes', () => installPackages(join(root, 'tests/runtimes')));
+}
+
 /** Installs a folder's node_modules, unless they were made from the same lock file. */
 async function installPackages(folder) {
   const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
@@ -114,16 +124,18 @@ async function lintScripts() {
 }
 
 // Biome takes its configuration from the folder that it runs in.
-const scripts = ['.', '../tests/js', '../tests/sdk', '../www'];
+const scripts = ['.', '../tests/js', '../tests/runtimes', '../tests/sdk', '../www'];
 
 async function testRust() {
   await step('cargo test', async () => {
     const options = ['test', '--locked', '--no-fail-fast'];
+    // The same random transcripts each time; `npm run fuzz` draws new ones.
+    const env = { PROPTEST_RNG_SEED: '1', ...process.env };
     const count = (output) => {
       const results = /^test result: .*? (\d+) passed; (\d+) failed; (\d+) ignored/gm;
       return [...output.matchAll(results)].map((found) => found.slice(1).map(Number));
     };
-    return counted(() => run('cargo', options, { show: true }), count);
+    return counted(() => run('cargo', options, { env, show: true }), count);
   });
 }
 
@@ -188,7 +200,10 @@ const commands = {
     await build();
   },
 
-  /** Mutated inputs for every parser, a minute each unless `TIDEMARK_FUZZ_SECONDS` says otherwise. */
+  /**
+   * Mutated inputs for every parser, a minute each unless `TIDEMARK_FUZZ_SECONDS` says otherwise;
+   * then the property tests over ten times as many transcripts, drawn anew.
+   */
   async fuzz() {
     await setUp();
     await step('fuzz', async () => {
@@ -197,6 +212,10 @@ const commands = {
         env,
         show: true,
       });
+    });
+    await step('property tests', async () => {
+      const env = { PROPTEST_CASES: '2000', ...process.env };
+      await run('cargo', ['test', '--locked', '--no-fail-fast'], { env, show: true });
     });
   },
 
@@ -228,7 +247,18 @@ const commands = {
     await testScripts("tests with the vendors' SDKs", await filesIn('tests/sdk', /\.test\.mjs$/));
     await step('size', checkSize);
     await testScripts('package test', [packaging]);
+    await setUpRuntimes();
+    await testScripts('runtimes', await filesIn('tests/runtimes', /\.test\.mjs$/));
     say(`every check passed in ${((performance.now() - start) / 1000).toFixed(0)} s`);
+    summary();
+  },
+
+  /** The packed package in every runtime, bundler and store, after the last build. */
+  async runtimes() {
+    await setUp();
+    await build();
+    await setUpRuntimes();
+    await testScripts('runtimes', await filesIn('tests/runtimes', /\.test\.mjs$/));
     summary();
   },
 

@@ -5,6 +5,8 @@
  * - `invalid_checkpoint`, `unsupported_checkpoint`: the checkpoint
  * - `unknown_effect`, `invalid_reply`: the call of `resolve`
  * - `disposed`: the session was disposed of
+ * - `conflict`: another worker saved the conversation's checkpoint meanwhile; load it and go on
+ * - `corrupt`: what a store holds is not what was put there
  * - `no_wasm`: WebAssembly cannot be started here
  * - `internal`: a fault of tidemark; restore the session from its last checkpoint
  */
@@ -18,6 +20,8 @@ export type TidemarkErrorCode =
   | 'unknown_effect'
   | 'invalid_reply'
   | 'disposed'
+  | 'conflict'
+  | 'corrupt'
   | 'no_wasm'
   | 'internal';
 
@@ -43,6 +47,16 @@ export class TidemarkError extends Error {
   }
 }
 
+/**
+ * A fault of tidemark, with code `internal`. The session that threw it refuses every further call;
+ * restore it from its last checkpoint.
+ */
+export class InternalError extends TidemarkError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('internal', message, undefined, options);
+  }
+}
+
 /** @internal Makes a TidemarkError of what the engine threw. */
 export function fromEngine(thrown: unknown): TidemarkError {
   const { code, path, message } = Object(thrown) as Partial<TidemarkError>;
@@ -51,7 +65,7 @@ export function fromEngine(thrown: unknown): TidemarkError {
     return new TidemarkError(code, message ?? code, path || undefined);
   }
   const text = `the engine failed (${message ?? String(thrown)}): restore from the last checkpoint`;
-  return new TidemarkError('internal', text, undefined, { cause: thrown });
+  return new InternalError(text, { cause: thrown });
 }
 
 /** @internal Refuses options that are no object. */

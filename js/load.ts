@@ -1,13 +1,12 @@
 import { TidemarkError } from './errors.js';
-import base64 from './wasm/inline.js';
 import { initSync } from './wasm/tidemark.js';
 
 let started = false;
+let source: (() => object) | undefined;
 
 /**
- * Starts the engine from a WebAssembly.Module or its bytes. Only needed where WebAssembly may not
- * be compiled at run time and the host hands over a module, such as `tidemark/wasm` on an edge
- * runtime; everywhere else the first use starts it.
+ * Starts the engine from a WebAssembly.Module or its bytes. Needed with `tidemark/slim`, which
+ * holds no WebAssembly; everywhere else the first use starts the engine.
  * @throws {TidemarkError} `no_wasm`
  */
 export function init(module: object): void {
@@ -17,39 +16,27 @@ export function init(module: object): void {
     initSync({ module: module as WebAssembly.Module | BufferSource });
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new TidemarkError(
-      'no_wasm',
-      `WebAssembly cannot be started here: ${why}. ${REMEDY}`,
-      undefined,
-      { cause },
-    );
+    throw noWasm(`WebAssembly cannot be started here: ${why}. ${REMEDY}`, cause);
   }
   started = true;
 }
 
-/** @internal Starts the engine on first use, synchronously, from the bytes in the package. */
+/** @internal Names what `start` takes the module, or its bytes, from; the first one stands. */
+export function provide(given: () => object): void {
+  source ??= given;
+}
+
+/** @internal Starts the engine on first use, synchronously. */
 export function start(): void {
-  if (!started) init(decode(base64));
+  if (started) return;
+  if (!source)
+    throw noWasm('tidemark/slim holds no WebAssembly: pass tidemark/wasm to init() first');
+  init(source());
+}
+
+function noWasm(message: string, cause?: unknown): TidemarkError {
+  return new TidemarkError('no_wasm', message, undefined, { cause });
 }
 
 const REMEDY =
   "On a page with a Content-Security-Policy allow it with script-src 'wasm-unsafe-eval'; on an edge runtime import tidemark/wasm as a module and pass it to init().";
-
-interface FromBase64 {
-  fromBase64?(text: string): Uint8Array<ArrayBuffer>;
-}
-
-interface WithBuffer {
-  Buffer?: { from(text: string, encoding: 'base64'): Uint8Array<ArrayBuffer> };
-}
-
-/** The fastest way that the runtime has; `Uint8Array.from(atob(…))` would take ten times the loop. */
-function decode(text: string): Uint8Array<ArrayBuffer> {
-  const native = (Uint8Array as FromBase64).fromBase64?.(text);
-  const bytes = native ?? (globalThis as WithBuffer).Buffer?.from(text, 'base64');
-  if (bytes) return bytes;
-  const binary = atob(text);
-  const decoded = new Uint8Array(binary.length);
-  for (let at = 0; at < binary.length; at++) decoded[at] = binary.charCodeAt(at);
-  return decoded;
-}

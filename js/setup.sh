@@ -3,6 +3,10 @@
 # library, wasm-bindgen and wasm-pack. A second run finds them and takes a second.
 # `npm --prefix js test` and its siblings call it; it is rarely run by hand.
 #
+#   setup.sh             the above
+#   setup.sh runtimes    what the tests in other runtimes need: Chromium and a Redis server, from
+#                        Debian's packages; elsewhere install them, and name the browser in CHROMIUM
+#
 #   TIDEMARK_TOOLS        where the tools go  (~/.cache/tidemark-tools)
 #   TIDEMARK_NO_RUSTUP=1  do not ask rustup's server for the standard library
 #
@@ -54,6 +58,29 @@ from_rustup() {
   RUSTUP_MAX_RETRIES=1 RUSTUP_DOWNLOAD_TIMEOUT=20 ${limit[@]+"${limit[@]}"} rustup "$@"
 }
 
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
+
+# ---- Chromium and Redis ------------------------------------------------------
+debian_packages() (
+  export DEBIAN_FRONTEND=noninteractive
+  limit=(timeout --kill-after=5 600)
+  as_root "${limit[@]}" apt-get update -qq &&
+    as_root "${limit[@]}" apt-get install -y -qq --no-install-recommends "$@"
+)
+
+if [ "${1:-}" = runtimes ]; then
+  missing=()
+  [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || missing+=(chromium)
+  command -v redis-server >/dev/null || missing+=(redis-server)
+  if [ ${#missing[@]} -gt 0 ]; then
+    command -v apt-get >/dev/null || die "install ${missing[*]}: there is no apt-get to do it"
+    step "${missing[0]}" debian_packages "${missing[@]}"
+  else
+    say 'Chromium and Redis: there already'
+  fi
+  exit
+fi
+
 # ---- the standard library ---------------------------------------------------
 has_std() {
   local dir
@@ -65,8 +92,6 @@ has_std() {
 # the library's source, from which the library is built once.
 web_stamp() { /usr/bin/rustc -vV && echo 'std,panic_abort,test opt=s remapped'; }
 web_ready() { [ -f "$web/stamp" ] && [ "$(web_stamp 2>/dev/null)" = "$(cat "$web/stamp")" ]; }
-
-as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
 
 debian_rust() (
   export DEBIAN_FRONTEND=noninteractive

@@ -489,10 +489,24 @@ export type ErrorClass =
   | { kind: 'rate_limit' }
   | { kind: 'other' };
 
-/** Keeps contents that were taken out of the view. */
+/**
+ * Keeps contents that were taken out of the view. `put` and `get` are enough for that; the rest is
+ * for whoever looks after the store.
+ */
 export interface Store {
   /** Keeps a content under a key, for good as far as the store promises. */
   put(key: string, content: string): void | Promise<void>;
   /** The content, or undefined. */
   get(key: string): string | undefined | Promise<string | undefined>;
+  /** Whether there is a content, without reading it. */
+  has?(key: string): boolean | Promise<boolean>;
+  /** Removes a content; one that is not there is removed already. */
+  delete?(key: string): void | Promise<void>;
+  /** Keys that start so, in no order: those of a namespace start with it and a slash. */
+  list?(prefix: string): Iterable<string> | AsyncIterable<string>;
+  /**
+   * Puts the content only if `previous` is what the store holds, undefined for nothing, and says
+   * whether it did. Nobody else can put one in between.
+   */
+  swap?(key: string, content: string, previous: string | undefined): boolean | Promise<boolean>;
 }

@@ -22,7 +22,7 @@ fn keeps_signed(sent: &[String], view: &[String]) -> bool {
         items.iter().map(|item| serde_json::from_str(item).unwrap()).collect()
     };
     // Half an emoji is no JSON for other readers.
-    let sent_values: Vec<_> = sent.iter().map(|item| item.replace("\\ud83d", "?")).collect();
+    let sent_values: Vec<_> = sent.iter().map(|item| item.replace("\\ud83d", "\\u003f")).collect();
     let (sent_values, view_values) = (parse(&sent_values), parse(view));
     let whole = view.iter().zip(&view_values).all(|(text, item)| {
         !matches!(kind(item), "reasoning" | "compaction") || sent.contains(text)
@@ -78,13 +78,17 @@ proptest! {
         }
         // Outputs alone have no calls: no view of them is valid.
         prop_assume!(edited.iter().any(|item| item.contains("\"role\":\"user\"")));
+        // What needed the reasoning that the host took away is the host's to settle. What it moved
+        // together, or apart, is bound to what either transcript says.
+        prop_assume!(how == 2 || !all[at].contains("\"type\":\"reasoning\""));
         let mut restored = Host::restore(&setting.json(RULES.format), &host.engine.checkpoint());
         restored.ingest(&edited);
         host.engine.ingest(0, &format!("[{}]", edited.join(",")), &[]).unwrap();
         for one in [&restored, &host] {
             let view = one.engine.render_json();
             prop_assert_eq!(problems(&one.view()), Vec::<String>::new(), "{}", view);
-            prop_assert!(keeps_signed(&edited, &messages(&view)), "{}", view);
+            let shown = messages(&view);
+            prop_assert!(keeps_signed(&edited, &shown) || keeps_signed(&all, &shown), "{}", view);
         }
         prop_assert_eq!(restored.engine.render_json(), host.engine.render_json());
     }
@@ -158,7 +162,7 @@ proptest! {
         }
         let _ = engine.plan(PlanRequest::default());
         // Half an emoji in a role or an id stays the host's own.
-        let view = engine.render_json().replace("\\ud83d", "?");
+        let view = engine.render_json().replace("\\ud83d", "\\u003f");
         prop_assert!(serde_json::from_str::<Vec<Value>>(&view).is_ok(), "{}", view);
     }
 }

@@ -3,6 +3,7 @@
  * would have cost with the provider's prompt cache, whether views are valid, and whether they still
  * show what the session goes on to use. Nothing here sends anything anywhere.
  */
+import '#start';
 
 export { identifiers, mentions } from './identifiers.js';
 export { compactor, whole } from './policies.js';

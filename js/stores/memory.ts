@@ -57,6 +57,24 @@ export class MemoryStore implements Store {
     return content;
   }
 
+  has(key: string): boolean {
+    return this.#contents.has(key);
+  }
+
+  delete(key: string): void {
+    this.#remove(key);
+  }
+
+  list(prefix: string): string[] {
+    return [...this.#contents.keys()].filter((key) => key.startsWith(prefix));
+  }
+
+  swap(key: string, content: string, previous: string | undefined): boolean {
+    if (this.#contents.get(key) !== previous) return false;
+    this.put(key, content);
+    return true;
+  }
+
   #remove(key: string): void {
     const old = this.#contents.get(key);
     if (old !== undefined) this.#bytes -= bytes(old);

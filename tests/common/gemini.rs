@@ -212,7 +212,7 @@ fn check_turns(contents: &[Value], found: &mut Vec<String>) {
 
 /// JSON that may hold half an emoji.
 fn parsed(json: &str) -> Value {
-    let mended = || serde_json::from_str(&json.replace("\\ud83d", "?"));
+    let mended = || serde_json::from_str(&json.replace("\\ud83d", "\\u003f"));
     serde_json::from_str(json).or_else(|_| mended()).expect("JSON")
 }
 

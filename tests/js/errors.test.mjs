@@ -222,25 +222,29 @@ test('after a fault inside the engine the session refuses calls and says what to
   // The engine does not panic on any input, so the fault is put into its glue.
   const program = `
     import { Engine } from './wasm/tidemark.js';
-    import { Session } from './index.js';
+    import { InternalError, Session } from './index.js';
     const session = new Session({ window: 16000 });
+    const checkpoint = session.checkpoint();
     const { estimate } = Engine.prototype;
     Engine.prototype.estimate = () => { throw new WebAssembly.RuntimeError('unreachable'); };
     const seen = [];
     const attempt = (action) => {
-      try { action(); seen.push('went well'); } catch (error) { seen.push([error.code, error.message]); }
+      try { action(); seen.push('went well'); } catch (error) {
+        seen.push([error.code, error.message, error instanceof InternalError]);
+      }
     };
     attempt(() => session.estimate());
     Engine.prototype.estimate = estimate;
     attempt(() => session.estimate());
     attempt(() => session.render());
     attempt(() => session.dispose());
-    attempt(() => new Session({ window: 16000 }).estimate());
+    attempt(() => Session.restore(checkpoint, { window: 16000 }).render());
     console.log(JSON.stringify(seen));
   `;
   const [first, second, third, ...others] = JSON.parse(inPackage(program));
   assert.equal(first[0], 'internal');
   assert.match(first[1], /restore from the last checkpoint/);
+  assert.equal(first[2], true);
   assert.deepEqual(second, first);
   assert.deepEqual(third, first);
   assert.deepEqual(others, ['went well', 'went well']);

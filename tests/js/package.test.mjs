@@ -75,9 +75,9 @@ test('the tarball holds what the exports name, and nothing else', (t) => {
 
   for (const name of ['LICENSE', 'README.md', 'package.json'])
     assert.ok(files.includes(name), name);
-  for (const [name, entry] of Object.entries(manifest.exports)) {
-    const targets = typeof entry === 'string' ? [entry] : Object.values(entry);
-    for (const target of targets) {
+  const named = { ...manifest.exports, ...manifest.imports, main: manifest.main };
+  for (const [name, entry] of Object.entries(named)) {
+    for (const target of targetsOf(entry)) {
       assert.ok(files.includes(target.replace('./', '')), `${name} names ${target}`);
     }
   }
@@ -88,6 +88,9 @@ test('the tarball holds what the exports name, and nothing else', (t) => {
     'README.md',
     'CLI.md',
     'package.json',
+    'cjs/package.json',
+    'cjs/wasm/index.d.ts',
+    'wasm/index.d.ts',
     'wasm/tidemark_bg.wasm',
     'cli/LICENSES.txt',
     'cli/main.js',
@@ -95,6 +98,21 @@ test('the tarball holds what the exports name, and nothing else', (t) => {
     ...modules.flatMap((file) => [file, file.replace(/js$/, 'd.ts')]),
   ]);
   assert.deepEqual(new Set(files), allowed, 'modules with their declarations, and the wasm');
+});
+
+/** The files that an entry of a manifest leads to, under whichever conditions. */
+function targetsOf(entry) {
+  return typeof entry === 'string' ? [entry] : Object.values(entry).flatMap(targetsOf);
+}
+
+test('in each entry of the exports the types come first', () => {
+  const manifest = JSON.parse(readFileSync(join(root, 'pkg/package.json'), 'utf8'));
+  const look = (entry) => {
+    if (typeof entry === 'string') return;
+    if ('types' in entry) assert.equal(Object.keys(entry)[0], 'types');
+    for (const inner of Object.values(entry)) look(inner);
+  };
+  for (const entry of Object.values(manifest.exports)) look(entry);
 });
 
 test('the package has no dependency and runs no script', () => {
@@ -117,9 +135,7 @@ test('an ES module imports it', () => {
   assert.deepEqual(JSON.parse(run(process.execPath, ['use.mjs'])), expected);
 });
 
-test('a CommonJS module requires it', (t) => {
-  const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major < 20 || (major === 20 && minor < 19)) return t.skip('this Node cannot require ESM');
+test('a CommonJS module requires it', () => {
   write('use.cjs', `const { Compactor } = require('tidemark');\n${use}`);
   assert.deepEqual(JSON.parse(run(process.execPath, ['use.cjs'])), expected);
 });
@@ -147,10 +163,39 @@ test('the command line runs, and says its version', () => {
   assert.match(run('npx', ['--no-install', 'tidemark', 'inspect', 'chat.json']), /1 message/);
 });
 
-test('every subpath resolves', () => {
+test('a bundler that goes by sideEffects keeps what starts the engine, and only that', () => {
+  const { sideEffects } = JSON.parse(readFileSync(join(root, 'pkg/package.json'), 'utf8'));
+  const pattern = (glob) => new RegExp(`^${glob.replaceAll('.', '\\.').replace('*', '[^/]*')}$`);
+  for (const { path } of packed.files.filter((file) => file.path.endsWith('.js'))) {
+    const text = readFileSync(join(root, 'pkg', path), 'utf8');
+    // A module has one when it calls something on its own, or is there to load one that does.
+    const entry = /^(import |var \w+ = require\()['"].*(#start|start\/)/m.test(text);
+    const has = entry || /^(\(0, \w+\.)?provide\)?\(/m.test(text);
+    const told = sideEffects.some((glob) => pattern(glob).test(`./${path}`));
+    assert.equal(told, has, path);
+  }
+});
+
+test('slim holds no WebAssembly and says so until it is given some', () => {
   const program = `
-    import 'tidemark/stores/memory';
-    import 'tidemark/stores/file';
+    import { init, Session } from 'tidemark/slim';
+    import { readFileSync } from 'node:fs';
+    try { new Session(); } catch (error) { console.log(error.code); }
+    init(readFileSync(new URL(import.meta.resolve('tidemark/wasm'))));
+    console.log(new Session({ window: 8000 }).estimate().window);
+  `;
+  write('slim.mjs', program);
+  assert.equal(run(process.execPath, ['slim.mjs']), 'no_wasm\n8000\n');
+});
+
+test('every subpath resolves', () => {
+  const { exports } = JSON.parse(readFileSync(join(root, 'pkg/package.json'), 'utf8'));
+  const modules = Object.keys(exports).filter((name) => !/wasm|json$/.test(name));
+  const names = modules.map((name) => name.replace(/^\./, 'tidemark'));
+  write('subpaths.cjs', names.map((name) => `require('${name}');`).join('\n'));
+  run(process.execPath, ['subpaths.cjs']);
+  const program = `
+    ${names.map((name) => `import '${name}';`).join('\n')}
     import { readFileSync } from 'node:fs';
     const wasm = readFileSync(new URL(import.meta.resolve('tidemark/wasm')));
     console.log(WebAssembly.validate(wasm));
@@ -161,6 +206,13 @@ test('every subpath resolves', () => {
 
 // Neither has the other's globals: a server without a DOM, a browser without Node.
 const consumers = {
+  node16: {
+    module: 'node16',
+    moduleResolution: 'node16',
+    lib: ['es2023'],
+    types: ['node'],
+    typeRoots: [join(root, 'js/node_modules/@types')],
+  },
   nodenext: {
     module: 'nodenext',
     moduleResolution: 'nodenext',
@@ -175,9 +227,20 @@ const consumers = {
     types: [],
   },
 };
+const storeNames = [
+  'cache',
+  'checkpoints',
+  'cloudflare',
+  'encrypted',
+  'file',
+  'indexeddb',
+  'memory',
+  'unstorage',
+];
 for (const [name, options] of Object.entries(consumers)) {
   test(`a strict TypeScript consumer compiles, moduleResolution ${name}`, () => {
-    const stores = name === 'nodenext' ? ['memory', 'file'] : ['memory'];
+    // Only that one needs Node.
+    const stores = storeNames.filter((store) => name !== 'bundler' || store !== 'file');
     const imports = stores.map(
       (store) => `import * as ${store} from 'tidemark/stores/${store}';\n`,
     );
@@ -200,6 +263,20 @@ export { compacted, fits, length, ${stores.join(', ')} };
     compile(name, 'use.ts', { noEmit: true, ...options });
   });
 }
+
+test('a strict CommonJS consumer in TypeScript compiles', () => {
+  const program = `import { Compactor, type CompactResult } from 'tidemark';
+import { MemoryStore } from 'tidemark/stores/memory';
+export function main(): Promise<CompactResult> {
+  return new Compactor({ window: 8000, store: new MemoryStore() }).compact([{ role: 'user' }]);
+}
+// @ts-expect-error: the window is a number
+new Compactor({ window: 'large' });
+`;
+  write('common/use.cts', program);
+  // Verbatim module syntax would forbid `import` there.
+  compile('common', 'use.cts', { noEmit: true, ...consumers.node16, verbatimModuleSyntax: false });
+});
 
 /** Compiles a file in a folder of the project, and what it imports. */
 function compile(folder, file, options) {
@@ -231,8 +308,8 @@ function samples(readme) {
   return `${imports.join('\n')}
 import type { Effect, Reply } from 'tidemark';
 import {
-  call, callModel, load, model, openai, options, requests, save, send, sent, summarize, tools,
-  transcript, type Completion, type Message,
+  call, callModel, load, model, openai, options, requests, save, send, sent, summarize, tokenizer,
+  tools, transcript, type Completion, type Message,
 } from './caller.js';
 
 let response: Completion | undefined;
@@ -249,7 +326,8 @@ console.log(JSON.stringify({
   ),
   answer: transcript.at(-1),
 }));
-export { call, callModel, load, model, openai, options, response, save, send, summarize, tools };
+export { call, callModel, load, model, openai, options, response, save, send, summarize, tokenizer,
+  tools };
 `;
 }
 
@@ -259,9 +337,8 @@ for (const readme of ['README.md', 'pkg-template/README.md']) {
     write(`${folder}/samples.ts`, samples(readme));
     cpSync(join(root, 'tests/js/caller.ts'), join(project, folder, 'caller.ts'));
     compile(folder, 'samples.ts', consumers.nodenext);
-    const { offered, lengths, answer } = JSON.parse(
-      run(process.execPath, [join(folder, 'samples.js')]),
-    );
+    const printed = run(process.execPath, [join(folder, 'samples.js')]);
+    const { offered, lengths, answer } = JSON.parse(printed.trim().split('\n').at(-1));
     const whole = readme === 'README.md';
     // The first request, the one that is refused, the retry, and that of the session.
     assert.deepEqual(offered, whole ? [] : [2, 2, 2, 2], 'each offers the recall tool');

@@ -100,8 +100,14 @@ test('C05: a store that fails holds nothing', async () => {
   const { compactor, ref, text } = await offloaded({ store: failing });
   assert.equal(await allPages(compactor, ref), text);
   await compactor.compact(agent(1, 100));
+  const events = [];
+  compactor.on('store:failed', (event) => events.push(event));
   const words = await compactor.recall({ ref });
   assert.doesNotMatch(words, /offline/);
+  assert.deepEqual(
+    events.map(({ error }) => error.message),
+    ['offline'],
+  );
   assert.ok(!words.includes(text.slice(0, 100)));
   const throwing = { put() {}, get: () => assert.fail('offline') };
   const other = await offloaded({ store: throwing });

@@ -1,10 +1,22 @@
 // The stores that come with the package.
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { TidemarkError } from '../../pkg/index.js';
+import { CheckpointStore } from '../../pkg/stores/checkpoints.js';
+import { EncryptedStore } from '../../pkg/stores/encrypted.js';
 import { FileStore } from '../../pkg/stores/file.js';
 import { MemoryStore } from '../../pkg/stores/memory.js';
 
@@ -153,4 +165,85 @@ test('the file store says so when the disk cannot be read', async () => {
   writeFileSync(join(folder, 'chat'), 'a file where a folder should be');
   await assert.rejects(store.get(key('1')), { code: 'ENOTDIR' });
   await assert.rejects(store.put(key('1'), 'text'));
+});
+
+test('over its bytes the file store lets the contents go that were put first', async () => {
+  const store = new FileStore(folder, { maxBytes: 1000 });
+  const text = 'x'.repeat(300);
+  for (let at = 1; at <= 5; at++) {
+    await store.put(key(`${at}`), text);
+    // Their ages would be the same to the clock of some file systems.
+    const path = join(folder, 'chat', '00', `${at}`.padStart(62, '0'));
+    utimesSync(path, at, at);
+  }
+  const kept = [];
+  for (let at = 1; at <= 5; at++) if (await store.has(key(`${at}`))) kept.push(at);
+  assert.deepEqual(kept, [3, 4, 5]);
+  await assert.rejects(store.put(key('6'), 'x'.repeat(1001)), RangeError);
+  assert.equal(await store.get(key('5')), text);
+});
+
+test('the bound holds over what an earlier process put, and spares checkpoints', async () => {
+  const checkpoint = `chat/checkpoints/${'c'.repeat(64)}`;
+  const earlier = new FileStore(folder);
+  await earlier.put(checkpoint, 'x'.repeat(5000));
+  for (let at = 1; at <= 5; at++) await earlier.put(key(`${at}`), 'x'.repeat(300));
+  const store = new FileStore(folder, { maxBytes: 1000 });
+  await store.put(key('6'), 'new');
+  assert.equal((await store.get(checkpoint)).length, 5000);
+  assert.equal(await store.get(key('6')), 'new');
+  const sizes = files()
+    .filter((entry) => !entry.parentPath.includes('checkpoints'))
+    .map((entry) => statSync(join(entry.parentPath, entry.name)).size);
+  assert.ok(sizes.reduce((a, b) => a + b) <= 1000, `${sizes}`);
+});
+
+test('what a killed process did not finish goes after an hour', async () => {
+  mkdirSync(join(folder, '.parts'));
+  for (const [name, seconds] of [
+    ['old', 1],
+    ['new', Date.now() / 1000],
+  ]) {
+    writeFileSync(join(folder, '.parts', name), 'half');
+    utimesSync(join(folder, '.parts', name), seconds, seconds);
+  }
+  await new FileStore(folder).put(key('1'), 'text');
+  assert.deepEqual(readdirSync(join(folder, '.parts')), ['new']);
+});
+
+test('a lock that a killed process left does not stand for long', async () => {
+  const path = join(folder, 'chat', '00', `${'1'.padStart(62, '0')}.lock`);
+  mkdirSync(join(path, '..'), { recursive: true });
+  writeFileSync(path, '');
+  utimesSync(path, 1, 1);
+  assert.equal(await new FileStore(folder).swap(key('1'), 'text', undefined), true);
+  assert.ok(!existsSync(path));
+});
+
+test('an encrypted content is nowhere in the store, and is refused elsewhere or changed', async () => {
+  const inner = new MemoryStore();
+  const store = new EncryptedStore(inner, new Uint8Array(32).fill(1));
+  await store.put(key('1'), 'a secret of 22 letters');
+  await store.put(key('2'), 'a secret of 22 letters');
+  const closed = inner.get(key('1'));
+  assert.notEqual(closed, inner.get(key('2')), 'each with a vector of its own');
+  assert.ok(!Buffer.from(closed, 'base64').includes('secret'));
+  const corrupt = { name: 'TidemarkError', code: 'corrupt' };
+  inner.put(key('2'), closed);
+  await assert.rejects(store.get(key('2')), corrupt, 'moved');
+  inner.put(key('1'), closed.replace(/.{4}$/, 'AAAA'));
+  await assert.rejects(store.get(key('1')), corrupt, 'changed');
+  inner.put(key('1'), closed);
+  const other = new EncryptedStore(inner, new Uint8Array(32).fill(2));
+  await assert.rejects(other.get(key('1')), corrupt, 'another secret');
+  assert.equal(await store.get(key('1')), 'a secret of 22 letters');
+});
+
+test('a checkpoint that was changed in the store is refused', async () => {
+  const store = new MemoryStore();
+  const checkpoints = new CheckpointStore(store, { namespace: 'tenant' });
+  await checkpoints.save('chat', '{"v":1}', undefined);
+  const [name] = store.list('tenant/');
+  store.put(name, store.get(name).replace('\\"v\\":1', '\\"v\\":2'));
+  await assert.rejects(checkpoints.load('chat'), { name: 'TidemarkError', code: 'corrupt' });
 });

@@ -1,0 +1,3 @@
+import './start/edge-light.js';
+
+export * from './slim.js';

@@ -1,0 +1,3 @@
+import './start/workerd.js';
+
+export * from './slim.js';
