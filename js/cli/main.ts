@@ -12,7 +12,7 @@ import { removeParts } from './output.js';
 import { addRecall } from './recall.js';
 import { addReplay } from './replay.js';
 import { interruption } from './run.js';
-import { stopProgress } from './terminal.js';
+import { printable, stopProgress } from './terminal.js';
 import { addValidate } from './validate.js';
 
 function build(): Command {
@@ -62,20 +62,25 @@ function closed(error: NodeJS.ErrnoException): void {
   process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.output);
 }
 
+/** An error, which may quote what a file holds. */
+function say(text: string): void {
+  process.stderr.write(`tidemark: ${printable(text)}\n`);
+}
+
 function codeOf(error: unknown): number {
   if (error instanceof Failure) {
-    process.stderr.write(`tidemark: ${error.message}\n`);
+    say(error.message);
     if (error.hint) process.stderr.write(`  ${error.hint}\n`);
     return error.code;
   }
   // Commander has said what is wrong; help and version are no errors.
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   if (TidemarkError.isInstance(error) && error.code !== 'internal') {
-    process.stderr.write(`tidemark: ${error.message}\n`);
+    say(error.message);
     return /^options|^request/.test(error.path ?? '') ? EXIT.usage : EXIT.input;
   }
   const stack = process.env.TIDEMARK_DEBUG && error instanceof Error ? error.stack : undefined;
-  process.stderr.write(`tidemark: a fault of tidemark: ${stack ?? reason(error)}\n`);
+  say(`a fault of tidemark: ${stack ?? reason(error)}`);
   return EXIT.fault;
 }
 

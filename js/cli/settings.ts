@@ -74,7 +74,7 @@ export function configure(flags: Record<string, unknown>): Config {
   };
   for (const [name, value] of Object.entries(file ? readProject(file) : {})) {
     if (!isSetting(name)) throw new Failure(EXIT.usage, `${file}: ${name}: unknown`, knownNames());
-    set(name, value, 'file', `${file}: ${name}`);
+    set(name, fromFile(name, value, file ?? ''), 'file', `${file}: ${name}`);
   }
   for (const name of NAMES) {
     const variable = variableOf(name);
@@ -87,6 +87,17 @@ export function configure(flags: Record<string, unknown>): Config {
   }
   return config;
 }
+
+/** Paths in a project file start at its folder; where keys are sent is not for a file to say. */
+function fromFile(name: SettingName, value: unknown, file: string): unknown {
+  if (name === 'baseUrl') throw new Failure(EXIT.usage, `${file}: ${NOT_FROM_FILE}`);
+  const path =
+    name === 'store' || (name === 'prices' && value !== 'openai' && value !== 'anthropic');
+  return path && typeof value === 'string' && value !== '' ? resolve(dirname(file), value) : value;
+}
+
+const NOT_FROM_FILE =
+  'baseUrl: a file that came with a project could have your key sent anywhere: use TIDEMARK_BASE_URL or --base-url';
 
 export const NAMES = Object.keys(SETTINGS) as SettingName[];
 
@@ -177,6 +188,7 @@ function readProject(file: string): Record<string, unknown> {
 
 /** Sets a value in the project file, or removes it; returns the file. */
 export async function writeSetting(name: SettingName, value: unknown): Promise<string> {
+  if (name === 'baseUrl' && value !== undefined) throw new Failure(EXIT.usage, NOT_FROM_FILE);
   const file = projectFile() ?? resolve(FILE_NAME);
   const project = existsSync(file) ? readProject(file) : {};
   if (value === undefined) delete project[name];

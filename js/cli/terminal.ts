@@ -59,11 +59,11 @@ export class Terminal {
   }
 
   warn(line: string): void {
-    process.stderr.write(`${this.noteColor.yellow('warning:')} ${line}\n`);
+    process.stderr.write(`${this.noteColor.yellow('warning:')} ${printable(line)}\n`);
   }
 
   title(text: string): string {
-    return this.color.bold(text);
+    return this.color.bold(printable(text));
   }
 
   /** A bar of at most `width` columns for a share in [0, 1]. */

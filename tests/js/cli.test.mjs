@@ -1,7 +1,14 @@
 // The command line as its user meets it: a process with files, pipes, signals and an exit code.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -581,6 +588,13 @@ test('settings come from the file, then the environment, then options', async ()
   assert.equal((await tidemark(['config', 'set', 'windw', '85'], { cwd })).code, 2);
   assert.equal((await tidemark(['config', 'set', 'window'], { cwd })).code, 0);
   assert.equal((await tidemark(['config', 'get', 'window'], { cwd })).code, 1);
+  await tidemark(['config', 'set', 'store', 'kept'], { cwd });
+  mkdirSync(join(cwd, 'below'));
+  const below = await tidemark(['config', 'get', 'store'], { cwd: join(cwd, 'below') });
+  assert.equal(below.out.trim(), `${realpathSync(cwd)}/kept`, 'paths start at the file');
+  assert.equal((await tidemark(['config', 'set', 'baseUrl', 'http://x'], { cwd })).code, 2);
+  writeFileSync(join(cwd, 'tidemark.json'), '{"baseUrl": "http://127.0.0.1:1"}');
+  assert.match((await tidemark(['status'], { cwd })).err, /your key/);
   writeFileSync(join(cwd, 'tidemark.json'), '{"window": }');
   assert.equal((await tidemark(['status'], { cwd })).code, 2);
 });
