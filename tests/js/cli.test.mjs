@@ -654,6 +654,19 @@ test('a narrow terminal is not overrun', { skip: !hasScript && 'no script(1) her
   }
 });
 
+test('a terminal is shown how far it is, and gets its cursor back', {
+  skip: !hasScript && 'no script(1) here',
+}, () => {
+  const command = `'${process.execPath}' '${program}' replay '${large}' -w 32k`;
+  const env = plainEnv({ TERM: 'xterm-256color' });
+  const run = (line) =>
+    execFileSync('script', ['-qec', line, '/dev/null'], { encoding: 'utf8', env, input: '' });
+  const out = run(command);
+  assert.match(out, /replaying .*\d%/);
+  assert.ok(out.lastIndexOf(`${ESCAPE}[?25h`) > out.lastIndexOf(`${ESCAPE}[?25l`));
+  assert.doesNotMatch(run(`${command} --quiet`), /replaying/);
+});
+
 test('names in a file cannot command the terminal', async () => {
   const name = `evil${ESCAPE}[2Jtool`;
   const chat = [
