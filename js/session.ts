@@ -13,6 +13,7 @@ import type {
   ErrorClass,
   Estimate,
   Explanation,
+  MessageSize,
   OpenAIChatTool,
   PlanRequest,
   Problem,
@@ -245,6 +246,11 @@ export class Session<M extends object = ChatMessage> {
     const body = this.#body;
     if (!body) throw new TidemarkError('invalid_transcript', 'body: call planBody first', 'body');
     return this.#call((engine) => engine.renderBody()) ?? body;
+  }
+
+  /** The messages that were read, by size: where the tokens of the transcript are. */
+  sizes(): MessageSize[] {
+    return this.#call((engine) => engine.sizes());
   }
 
   /** What a provider would refuse in the messages that were read. */

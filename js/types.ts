@@ -551,6 +551,24 @@ export interface Problem {
   repair: string;
 }
 
+/** What a message of the transcript holds, whatever the view shows of it. */
+export interface MessageSize {
+  role: 'system' | 'user' | 'assistant' | 'tool' | 'other';
+  /** Those of the parts and of the framing; not corrected by reported usage. */
+  tokens: number;
+  parts: PartSize[];
+}
+
+/** The same for a part of it. */
+export interface PartSize {
+  kind: 'text' | 'reasoning' | 'call' | 'result' | 'image' | 'file' | 'opaque';
+  tokens: number;
+  /** Of a call or a result: the tool. */
+  tool?: string;
+  /** Equal in sessions with the same secret where kind and content are. */
+  digest: number;
+}
+
 /** Something the host should know. */
 export interface Notice {
   code:

@@ -36,6 +36,7 @@ mod json;
 mod options;
 mod overflow;
 mod recall;
+mod sizes;
 mod stage;
 mod summary;
 mod transcript;
@@ -55,6 +56,7 @@ pub use format::FormatName;
 pub use options::{Options, RecallOptions, SectionOptions, SummaryOptions};
 pub use overflow::{ErrorClass, classify};
 pub use recall::{RecallArgs, RecallStep};
+pub use sizes::{MessageSize, PartSize};
 pub use stage::{StageName, StageOptions};
 pub use summary::protocol::{
     BuildRequest, BuildSummary, FormatSpan, Given, Piece, Protocols, PruneResult, ValidateRequest,

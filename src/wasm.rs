@@ -56,6 +56,10 @@ impl WasmEngine {
         write(&self.0.problems())
     }
 
+    pub fn sizes(&self) -> Result<JsValue> {
+        write(&self.0.sizes())
+    }
+
     /// A function of the text that gives its tokens; where it throws, they are estimated.
     #[wasm_bindgen(js_name = setTokenizer)]
     pub fn set_tokenizer(&mut self, count: Function) {
