@@ -7,8 +7,11 @@ import {
   type TidemarkErrorCode,
 } from './errors.js';
 import { start } from './load.js';
+import { Context, readStages } from './stage.js';
 import type {
   ChatMessage,
+  CustomStage,
+  DecideEffect,
   EngineOptions,
   ErrorClass,
   Estimate,
@@ -20,6 +23,8 @@ import type {
   RecallStep,
   RecallTool,
   Reply,
+  StageName,
+  StageOptions,
   Stats,
   Step,
   ToolDefinition,
@@ -27,7 +32,15 @@ import type {
 import { classifyError as classify, Engine } from './wasm/tidemark.js';
 
 /** Options of a session. */
-export interface SessionOptions<M = ChatMessage> extends Omit<EngineOptions, 'tokenizer'> {
+export interface SessionOptions<M = ChatMessage>
+  extends Omit<EngineOptions, 'tokenizer' | 'stages'> {
+  /** The stages, cheapest first, your own among them. @default those of the preset */
+  stages?: (StageName | StageOptions | CustomStage<M>)[] | undefined;
+  /**
+   * Takes the place of all stages: asked on each call what is to leave the view. Nothing but this
+   * decides then, so the view may stay too large; the outcome says so.
+   */
+  policy?: CustomStage<M>['plan'] | undefined;
   /**
    * How text is counted: like a family of tokenizers, or by a function that gives the tokens of a
    * text, called once for each new part; where it throws, the part is estimated.
@@ -88,6 +101,9 @@ const NOTHING_RENDERED: Stamp = [0xffffffff, 0, 0];
  */
 export class Session<M extends object = ChatMessage> {
   readonly #pin: ((message: M, index: number) => boolean) | undefined;
+  /** The caller's own stages, by their places in the list. */
+  readonly #plans: (CustomStage<M>['plan'] | undefined)[];
+  #deciding = false;
   #engine: Engine | undefined;
   #failed: TidemarkError | undefined;
   /** The messages as the engine last read them. */
@@ -116,7 +132,7 @@ export class Session<M extends object = ChatMessage> {
    */
   constructor(options: SessionOptions<M> = {}, checkpoint?: string) {
     requireObject(options, 'options', '{ window: 128000 }');
-    const { pin, tokenizer, ...engine } = options;
+    const { pin, tokenizer, stages: list, policy, ...engine } = options;
     if (pin !== undefined && typeof pin !== 'function') {
       throw new TidemarkError('invalid_option', 'options.pin: expected a function', 'options.pin');
     }
@@ -124,16 +140,18 @@ export class Session<M extends object = ChatMessage> {
       const what = 'checkpoint: expected the string that checkpoint() gave';
       throw new TidemarkError('invalid_checkpoint', what, 'checkpoint');
     }
+    const { stages, plans } = readStages(list, policy);
     start();
     this.#pin = pin;
+    this.#plans = plans;
     const exact = typeof tokenizer === 'function' ? tokenizer : undefined;
-    const named = exact ? engine : { ...engine, tokenizer };
+    const named = exact ? { ...engine, stages } : { ...engine, stages, tokenizer };
     const json = write(named, 'invalid_option', 'options', replaceOdd);
     try {
       this.#engine = guard(() => new Engine(json, checkpoint));
       if (exact) this.#engine.setTokenizer(exact);
     } catch (error) {
-      throw alsoKnown(error, 'pin');
+      throw alsoKnown(error, 'pin, policy');
     }
   }
 
@@ -157,6 +175,7 @@ export class Session<M extends object = ChatMessage> {
    * @throws {TidemarkError} `invalid_transcript`, naming the message
    */
   sync(messages: readonly M[]): void {
+    this.#requireIdle();
     if (!Array.isArray(messages)) {
       throw new TidemarkError('invalid_transcript', 'messages: expected an array', 'messages');
     }
@@ -211,6 +230,7 @@ export class Session<M extends object = ChatMessage> {
    * @throws {TidemarkError} `invalid_json`, or `invalid_transcript` naming the place
    */
   planBody(body: Uint8Array, request: PlanRequest & { path?: string | undefined } = {}): Step {
+    this.#requireIdle();
     const { path, ...plan } = request;
     const json = write(plan, 'invalid_option', 'request', replaceOdd);
     this.#seen = [];
@@ -219,7 +239,7 @@ export class Session<M extends object = ChatMessage> {
     this.#tools = this.#system = UNKNOWN;
     this.#body = body;
     this.#call((engine) => engine.ingestBody(body, path));
-    return this.#call((engine) => engine.plan(json));
+    return this.#settle(this.#call((engine) => engine.plan(json)));
   }
 
   /** The body to send: the same object that `planBody` got where nothing changes. */
@@ -242,7 +262,7 @@ export class Session<M extends object = ChatMessage> {
   plan(messages: readonly M[], request: PlanRequest = {}): Step {
     const json = write(request, 'invalid_option', 'request', replaceOdd);
     this.sync(messages);
-    return this.#call((engine) => engine.plan(json));
+    return this.#settle(this.#call((engine) => engine.plan(json)));
   }
 
   /**
@@ -254,7 +274,7 @@ export class Session<M extends object = ChatMessage> {
       throw new TidemarkError('unknown_effect', `id: no effect ${id} was issued`, 'id');
     }
     const json = write(reply, 'invalid_reply', 'reply');
-    return this.#call((engine) => engine.resolve(id, json));
+    return this.#settle(this.#call((engine) => engine.resolve(id, json)));
   }
 
   /** Abandons a plan that waits for effects; late replies are ignored. */
@@ -418,6 +438,42 @@ export class Session<M extends object = ChatMessage> {
     }
     copies.set(key, copy);
     return copy.message;
+  }
+
+  /** A stage that planned would pull the burst away from under itself. */
+  #requireIdle(): void {
+    if (!this.#deciding) return;
+    throw new TidemarkError('invalid_decision', 'a stage must not call the session that runs it');
+  }
+
+  /** Lets the caller's own stages decide, until the engine wants something else. */
+  #settle(first: Step | { kind: 'effects'; effects: DecideEffect[] }): Step {
+    let step = first;
+    while (step.kind === 'effects' && step.effects[0]?.kind === 'decide') {
+      const effect = step.effects[0];
+      const reply = JSON.stringify(this.#decide(effect));
+      step = this.#call((engine) => engine.resolve(effect.id, reply));
+    }
+    return step as Step;
+  }
+
+  #decide({ id, position, context }: DecideEffect): Reply {
+    const seen = new Context(context, this.#seen.slice(), (wanted) => {
+      const json = write(wanted, 'invalid_decision', 'decision', replaceOdd);
+      return this.#call((engine) => engine.propose(id, json));
+    });
+    this.#deciding = true;
+    try {
+      const result: unknown = this.#plans[position]?.(seen);
+      if (!(result instanceof Promise)) return { kind: 'done' };
+      result.catch(() => {});
+      return { kind: 'failed', message: `the stage ${seen.stage} returned a promise` };
+    } catch (error) {
+      if (TidemarkError.isInstance(error) && error.code === 'internal') throw error;
+      return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
+    } finally {
+      this.#deciding = false;
+    }
   }
 
   #call<T>(action: (engine: Engine) => T): T {

@@ -29,8 +29,8 @@ use crate::view::{Item, Problem, Repair, View};
 use burst::Burst;
 pub use explain::{Explained, Explanation, Standing, Stats};
 pub use outcome::{
-    Audit, CacheReport, Cause, Decided, Effect, Estimate, Failure, Notice, Outcome, Overflow,
-    PlanRequest, Reason, RecallTool, Render, Reply, Step, SummaryReport, Usage,
+    Audit, CacheReport, Cause, DecideContext, Decided, Effect, Estimate, Failure, Notice, Outcome,
+    Overflow, PlanRequest, Reason, RecallTool, Render, Reply, Step, SummaryReport, Usage,
 };
 
 /// A tokenizer of the host's own: tokens of a text, or nothing where it fails.
@@ -99,8 +99,9 @@ pub struct Engine {
     notices: Vec<Notice>,
     burst: Option<Burst>,
     next_effect: u32,
-    /// A dry run: the host is asked for nothing.
-    dry: bool,
+    /// What a dry run that is under way leaves as it was. The host is asked for nothing but what its
+    /// own stages want.
+    dry: Option<Box<Memory>>,
     /// The request body that is worked on.
     pub(crate) body: Option<Body>,
     /// The provider keeps the conversation itself: nothing is to be decided here.
@@ -227,7 +228,7 @@ impl Engine {
             notices: Vec::new(),
             burst: None,
             next_effect: 0,
-            dry: false,
+            dry: None,
             body: None,
             server_history: false,
             untouched: false,
@@ -294,6 +295,9 @@ impl Engine {
         list: Value<'_>,
         pins: &[u32],
     ) -> Result<(), Error> {
+        if self.dry.is_some() {
+            self.cancel();
+        }
         if from > self.len() {
             let have = self.len();
             return Err(invalid("from", &format!("at most {have}, the messages known so far")));
@@ -568,6 +572,7 @@ impl Engine {
     /// Abandons a burst; replies to its effects are ignored from now on.
     pub fn cancel(&mut self) {
         self.burst = None;
+        self.end_dry_run();
     }
 
     pub(crate) fn view(&self) -> View<'_> {
@@ -760,6 +765,13 @@ impl Engine {
             totals: self.totals,
             repairs: self.repairs.clone(),
             told: self.told.clone(),
+        }
+    }
+
+    /// Takes back what a dry run decided.
+    fn end_dry_run(&mut self) {
+        if let Some(memory) = self.dry.take() {
+            self.remember(*memory);
         }
     }
 

@@ -44,15 +44,16 @@ mod wasm;
 pub use budget::Budget;
 pub use decision::{Author, Ref};
 pub use engine::{
-    Audit, CacheReport, Cause, Decided, Effect, Engine, Estimate, Explained, Explanation, Failure,
-    Notice, Outcome, Overflow, PlanRequest, Reason, RecallTool, Render, Reply, Standing, Stats,
-    Step, SummaryReport, Tokenizer, Usage,
+    Audit, CacheReport, Cause, DecideContext, Decided, Effect, Engine, Estimate, Explained,
+    Explanation, Failure, Notice, Outcome, Overflow, PlanRequest, Reason, RecallTool, Render,
+    Reply, Standing, Stats, Step, SummaryReport, Tokenizer, Usage,
 };
 pub use error::{Error, ErrorCode};
 pub use format::FormatName;
 pub use options::{Options, RecallOptions, SummaryOptions};
 pub use overflow::{ErrorClass, classify};
 pub use recall::{RecallArgs, RecallStep};
+pub use stage::custom::{Candidate, CandidateUnit, Wanted};
 pub use stage::{StageName, StageOptions};
 pub use transcript::Step as PathStep;
 pub use view::{Edit, Item, Problem, Repair};

@@ -7,7 +7,7 @@ use js_sys::{Error as JsError, Function};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
-use crate::{Engine, Error, ErrorCode, Options, PlanRequest, RecallArgs, Reply};
+use crate::{Engine, Error, ErrorCode, Options, PlanRequest, RecallArgs, Reply, Wanted};
 
 /// The engine behind `Session`; see the methods of [`crate::Engine`].
 #[wasm_bindgen(js_name = Engine)]
@@ -80,6 +80,11 @@ impl WasmEngine {
     pub fn resolve(&mut self, id: u32, reply: &str) -> Result<JsValue> {
         let reply = Reply::from_json(reply).map_err(throw)?;
         write(&self.0.resolve(id, reply).map_err(throw)?)
+    }
+
+    pub fn propose(&mut self, id: u32, wanted: &str) -> Result<u32> {
+        let wanted = Wanted::from_json(wanted).map_err(throw)?;
+        self.0.propose(id, wanted).map_err(throw)
     }
 
     pub fn cancel(&mut self) {

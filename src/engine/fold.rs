@@ -20,7 +20,11 @@ impl Engine {
             false => (f64::from(situation.tokens) * share) as u32,
         };
         let cap = self.summary_cap(burst);
-        let fold = summarize::plan(&situation, self.head, cap, least)?;
+        let fold = match burst.fold_to {
+            Some(to) => summarize::upto(&situation, to),
+            None => summarize::plan(&situation, self.head, cap, least),
+        };
+        let fold = fold?;
         if self.options.summarizer && !fold.afresh && !burst.local_only && self.may_call(burst) {
             let fold = self.chunk(burst, fold);
             return Some(vec![self.ask(burst, fold, 1, None)]);
@@ -72,7 +76,7 @@ impl Engine {
         let open = self.breaker.failures >= self.sizes.max_failures
             && self.breaker.turns <= BREAKER_TURNS
             && !burst.overflow;
-        burst.calls < self.sizes.max_calls && !open && !self.dry
+        burst.calls < self.sizes.max_calls && !open && self.dry.is_none()
     }
 
     /// Cuts a fold to the units whose text the summarizer can take in one call.
@@ -248,7 +252,7 @@ impl Engine {
         }
         burst.took(StageName::Summarize);
         burst.decisions.push(Decided {
-            stage: StageName::Summarize.as_str().into(),
+            stage: burst.label(StageName::Summarize),
             kind: "covered",
             reason,
             index: fold.from,

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::arguments::{Arguments, parse};
 use crate::decision::Author;
 use crate::error::{Error, ErrorCode};
+use crate::stage::custom::{Candidate, CandidateUnit};
 use crate::view::{Item, Repair};
 
 /// What the host asks of one plan.
@@ -105,6 +106,17 @@ pub enum Effect {
         /// 1, or 2 where a first answer was refused.
         attempt: u32,
     },
+    /// A stage of the host's own runs: hand each decision that it wants to
+    /// [`Engine::propose`](crate::Engine::propose), then reply with done, or with failed to take
+    /// all of them back. Comes alone.
+    Decide {
+        /// To be named in `propose` and in the reply.
+        id: u32,
+        /// Place of the stage in the list of stages.
+        position: u32,
+        /// What the stage may know.
+        context: Box<DecideContext>,
+    },
     /// Keep a content; reply with done.
     Put {
         /// To be named in the reply.
@@ -116,11 +128,35 @@ pub enum Effect {
     },
 }
 
+/// What a stage of the host's own sees. All sizes are calibrated tokens.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DecideContext {
+    /// Name of the stage.
+    pub stage: String,
+    /// Size of the view, tools included.
+    pub tokens: u32,
+    /// Size at which the stage may stop.
+    pub target: u32,
+    /// Size that the view must not exceed.
+    pub limit: u32,
+    /// The provider refused the view.
+    pub overflow: bool,
+    /// The host asked for the burst.
+    pub forced: bool,
+    /// Parts in the view, oldest first.
+    pub parts: Vec<Candidate>,
+    /// Units in the view, oldest first.
+    pub units: Vec<CandidateUnit>,
+}
+
 impl Effect {
     /// The id to reply to.
     pub fn id(&self) -> u32 {
         match self {
-            Effect::Summarize { id, .. } | Effect::Put { id, .. } => *id,
+            Effect::Summarize { id, .. } | Effect::Decide { id, .. } | Effect::Put { id, .. } => {
+                *id
+            }
         }
     }
 }
@@ -269,7 +305,7 @@ pub struct CacheReport {
 /// An effect that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// `summarize` or `put`.
+    /// `summarize`, `put` or `decide`.
     pub effect: &'static str,
     /// `host` where the host failed, else why the reply was refused.
     pub code: &'static str,

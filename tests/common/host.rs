@@ -87,6 +87,7 @@ impl Host {
 
     fn perform(&mut self, effect: &Effect) -> Reply {
         match effect {
+            Effect::Decide { .. } => Reply::Done,
             Effect::Put { .. } if self.store_fails => Reply::Failed { message: "disk full".into() },
             Effect::Put { key, content, .. } => {
                 self.store.insert(key.clone(), content.clone());
