@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -152,9 +152,10 @@ export async function buildPackage() {
   // After the manifest is there: it makes ./wasm/* ES modules to the compiler.
   await run(bin('tsc'), ['-p', 'js/tsconfig.json']);
 
+  const commandLine = await buildCommandLine();
   const compiled = (await filesUnder(join(root, 'js')))
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
-    .filter((file) => !file.startsWith('node_modules'))
+    .filter((file) => !/^(node_modules|cli)\//.test(file))
     .flatMap((file) => [file.replace(/ts$/, 'js'), file.replace(/ts$/, 'd.ts')]);
   const glue = ['tidemark.js', 'tidemark.d.ts', 'inline.js', 'inline.d.ts', 'index.d.ts'];
   const modules = [...compiled, ...glue.map((file) => join('wasm', file))];
@@ -167,6 +168,7 @@ export async function buildPackage() {
   const expected = new Set([
     ...modules,
     ...common,
+    ...commandLine,
     ...copied,
     join('wasm', 'tidemark_bg.wasm'),
     'LICENSE',
@@ -175,6 +177,82 @@ export async function buildPackage() {
     if (!expected.has(file)) await rm(join(pkg, file));
   }
   return `${expected.size} files in pkg/`;
+}
+
+/**
+ * Bundles the command line with the packages that it uses, whose licences go with it; it imports the
+ * rest of the package.
+ */
+async function buildCommandLine() {
+  const { build } = await import('esbuild');
+  const cli = join(root, 'js', 'cli');
+  const shared = {
+    absWorkingDir: join(root, 'js'),
+    bundle: true,
+    mainFields: ['module', 'main'],
+    minifySyntax: true,
+    minifyWhitespace: true,
+    target: 'node20',
+    legalComments: 'none',
+    metafile: true,
+    write: false,
+    logLevel: 'silent',
+  };
+  // What stands outside js/cli is in the package already.
+  const outside = {
+    name: 'outside',
+    setup({ onResolve }) {
+      onResolve({ filter: /^\.\.\// }, ({ path, importer }) =>
+        importer.startsWith(join(cli, '/')) ? { path, external: true } : undefined,
+      );
+    },
+  };
+  const program = await build({
+    ...shared,
+    entryPoints: [join(cli, 'main.ts')],
+    format: 'esm',
+    platform: 'node',
+    plugins: [outside],
+    // Packages written for CommonJS ask for Node's modules with require.
+    banner: {
+      js: "#!/usr/bin/env node\nimport { createRequire as nodeRequire } from 'node:module';\nconst require = nodeRequire(import.meta.url);",
+    },
+  });
+  const page = await build({ ...shared, entryPoints: [join(cli, 'page.ts')], format: 'iife' });
+  const parts = {
+    style: await readFile(join(root, 'js/node_modules/uplot/dist/uPlot.min.css'), 'utf8'),
+    // What ends a script must not stand in it.
+    script: page.outputFiles[0].text.replaceAll('</script', '<\\/script'),
+  };
+  const template = await readFile(join(cli, 'report.html'), 'utf8');
+  const inputs = [program, page].flatMap(({ metafile }) => Object.keys(metafile.inputs));
+  const written = {
+    'cli/report.html': template.replace(/\{\{(style|script)\}\}/g, (_, name) => parts[name].trim()),
+    'cli/main.js': program.outputFiles[0].text,
+    'cli/LICENSES.txt': await licenses(inputs),
+  };
+  await mkdir(join(pkg, 'cli'), { recursive: true });
+  for (const [file, text] of Object.entries(written)) await writeFile(join(pkg, file), text);
+  await chmod(join(pkg, 'cli/main.js'), 0o755);
+  return Object.keys(written);
+}
+
+/** The licences of the packages that these files are from. */
+async function licenses(inputs) {
+  const folders = new Set();
+  for (const input of inputs) {
+    const [folder] = /^.*node_modules\/(@[^/]+\/)?[^/]+/.exec(input) ?? [];
+    if (folder !== undefined) folders.add(folder);
+  }
+  const texts = ['The command line contains these packages.\n'];
+  for (const folder of [...folders].sort()) {
+    const at = join(root, 'js', folder);
+    const { name, version, license } = JSON.parse(await readFile(join(at, 'package.json'), 'utf8'));
+    const file = (await readdir(at)).find((entry) => /^licen[cs]e/i.test(entry));
+    const text = file === undefined ? '' : `\n${await readFile(join(at, file), 'utf8')}`;
+    texts.push(`## ${name} ${version} (${license})\n${text}`);
+  }
+  return `${texts.join('\n').trimEnd()}\n`;
 }
 
 /**

@@ -1,5 +1,13 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { drive, type Host, type Summarizer, untilAborted } from './driver.js';
+import {
+  type BeforeBurst,
+  drive,
+  type Flush,
+  type Host,
+  type Summarizer,
+  untilAborted,
+  within,
+} from './driver.js';
 import { alsoKnown, requireObject, TidemarkError } from './errors.js';
 import { Session, type SessionOptions } from './session.js';
 import type {
@@ -17,16 +25,36 @@ import type {
   Stats,
   Step,
   Store,
+  SummaryVersion,
   ToolDefinition,
 } from './types.js';
 
 /** Options of a compactor. */
 export interface CompactorOptions<M = ChatMessage>
-  extends Omit<SessionOptions<M>, 'store' | 'summarizer'> {
+  extends Omit<SessionOptions<M>, 'store' | 'summarizer' | 'beforeBurst' | 'flush'> {
   /** Writes summaries with a model. @default the built-in local summarizer, without any model */
   summarizer?: Summarizer | undefined;
   /** Keeps large results that leave the view. @default none: recall reads the transcript */
   store?: Store | undefined;
+  /**
+   * Milliseconds that one summary may take, or Infinity; past it the call is aborted and the local
+   * summarizer takes over. @default 120000
+   */
+  summarizerTimeout?: number | undefined;
+  /** Milliseconds that one answer of the store may take, or Infinity. @default 30000 */
+  storeTimeout?: number | undefined;
+  /**
+   * Asked before each burst: may veto it, or pin messages. Where it throws or takes too long, the
+   * burst begins.
+   */
+  beforeBurst?: BeforeBurst | undefined;
+  /**
+   * Handed the text of messages before they are folded into a summary, each once, to save what you
+   * want of them elsewhere. Whatever it does, the burst goes on.
+   */
+  flush?: Flush | undefined;
+  /** Milliseconds that `beforeBurst` and `flush` may take, or Infinity. @default 30000 */
+  hookTimeout?: number | undefined;
   /** Hears every event; `on` listens to one type. */
   onEvent?: ((event: CompactorEvent) => void) | undefined;
 }
@@ -63,6 +91,8 @@ export interface CompactRequest {
   force?: boolean | undefined;
   /** What a summary should give the most room to. */
   focus?: string | undefined;
+  /** A summary is to start over from the first message, without the previous one. */
+  fresh?: boolean | undefined;
   /** Say what would be decided, and decide nothing; the summarizer and the store are not called. */
   dryRun?: boolean | undefined;
   /**
@@ -121,6 +151,10 @@ export class Compactor<M extends object = ChatMessage> {
   readonly #session: Session<M>;
   readonly #summarizer: Summarizer | undefined;
   readonly #store: Store | undefined;
+  readonly #hooks: Pick<Host, 'beforeBurst' | 'flush'>;
+  readonly #timeouts: Pick<Host, 'summarizerTimeout' | 'storeTimeout' | 'hookTimeout'>;
+  /** The tools and instructions of the last call that was accepted. */
+  #beside: Pick<CompactRequest, 'tools' | 'system'> = {};
   readonly #listeners = new Set<(event: CompactorEvent) => unknown>();
   /** Settles when the running call is over. */
   #running: Promise<unknown> = Promise.resolve();
@@ -131,7 +165,10 @@ export class Compactor<M extends object = ChatMessage> {
    */
   constructor(options: CompactorOptions<M> = {}, checkpoint?: string) {
     requireObject(options, 'options', '{ window: 128000 }');
-    const { summarizer, store, onEvent, ...session } = options;
+    const { summarizer, store, onEvent, beforeBurst, flush, ...others } = options;
+    const { summarizerTimeout, storeTimeout, hookTimeout, ...session } = others;
+    requireFunction('beforeBurst', beforeBurst);
+    requireFunction('flush', flush);
     requireFunction('summarizer', summarizer);
     requireFunction('onEvent', onEvent);
     if (store !== undefined) {
@@ -140,12 +177,23 @@ export class Compactor<M extends object = ChatMessage> {
     }
     this.#summarizer = summarizer;
     this.#store = store;
+    this.#timeouts = {
+      summarizerTimeout: milliseconds('summarizerTimeout', summarizerTimeout, 120_000),
+      storeTimeout: milliseconds('storeTimeout', storeTimeout, 30_000),
+      hookTimeout: milliseconds('hookTimeout', hookTimeout, 30_000),
+    };
+    this.#hooks = { beforeBurst, flush };
     if (onEvent) this.#listeners.add(onEvent);
-    const host = { summarizer: summarizer !== undefined, store: store !== undefined };
+    const host = {
+      summarizer: summarizer !== undefined,
+      store: store !== undefined,
+      beforeBurst: beforeBurst !== undefined,
+      flush: flush !== undefined,
+    };
     try {
       this.#session = new Session<M>({ ...session, ...host }, checkpoint);
     } catch (error) {
-      throw alsoKnown(error, 'onEvent');
+      throw alsoKnown(error, 'onEvent, summarizerTimeout, storeTimeout, hookTimeout');
     }
   }
 
@@ -211,9 +259,19 @@ export class Compactor<M extends object = ChatMessage> {
     checkRequest(request, REQUEST);
     const session = this.#session;
     const wanted = planRequest(request);
-    session.setTools(request.tools);
-    session.setSystem(request.system);
-    const outcome = await this.#run(session.plan(messages, wanted), request.signal);
+    const { tools, system } = request;
+    let first: Step;
+    try {
+      session.setTools(tools);
+      session.setSystem(system);
+      first = session.plan(messages, wanted);
+    } catch (error) {
+      session.setTools(this.#beside.tools);
+      session.setSystem(this.#beside.system);
+      throw error;
+    }
+    this.#beside = { tools, system };
+    const outcome = await this.#run(first, request.signal);
     return { ...outcome, messages: session.render() as T[] };
   }
 
@@ -280,7 +338,9 @@ export class Compactor<M extends object = ChatMessage> {
     if (step.kind === 'page') return step.text;
     let content: string | undefined;
     try {
-      content = await this.#store?.get(step.key);
+      const store = this.#store;
+      const { storeTimeout } = this.#timeouts;
+      content = await within(storeTimeout, undefined, () => store?.get(step.key));
     } catch (error) {
       // A store that fails holds nothing for us; the answer then says that nothing was found.
       this.#emit({ type: 'store:failed', key: step.key, error });
@@ -294,6 +354,11 @@ export class Compactor<M extends object = ChatMessage> {
    */
   checkpoint(): string {
     return this.#session.checkpoint();
+  }
+
+  /** The summaries of this session, oldest first, the running one last; the last few dozen. */
+  summaries(): SummaryVersion[] {
+    return this.#session.summaries();
   }
 
   /** Forgets that messages from this index on were read; call it after changing one in place. */
@@ -325,6 +390,8 @@ export class Compactor<M extends object = ChatMessage> {
     return {
       summarizer: this.#summarizer,
       store: this.#store,
+      ...this.#hooks,
+      ...this.#timeouts,
       signal,
       started: (effect) => this.#emit({ type: 'effect:start', effect }),
       ended: (effect, reply) => this.#emit({ type: 'effect:end', effect, reply }),
@@ -347,7 +414,24 @@ function requireFunction(name: string, value: unknown): void {
   throw wrong(`options.${name}`, 'expected a function');
 }
 
-const SHARED = ['usage', 'overflow', 'force', 'focus', 'dryRun', 'serverHistory', 'signal'];
+/** A delay that timers can keep, or Infinity. */
+function milliseconds(name: string, value: number | undefined, fallback: number): number {
+  if (value === undefined) return fallback;
+  const timed = typeof value === 'number' && value >= 1 && value < 2 ** 31;
+  if (timed || value === Number.POSITIVE_INFINITY) return value;
+  throw wrong(`options.${name}`, 'expected milliseconds from 1 up, or Infinity');
+}
+
+const SHARED = [
+  'usage',
+  'overflow',
+  'force',
+  'focus',
+  'fresh',
+  'dryRun',
+  'serverHistory',
+  'signal',
+];
 const REQUEST = ['tools', 'system', ...SHARED];
 const BODY_REQUEST = ['path', ...SHARED];
 
@@ -368,13 +452,14 @@ function wrong(path: string, what: string): TidemarkError {
 }
 
 function planRequest(request: CompactRequest): PlanRequest {
-  const { usage, overflow, force, focus, dryRun, serverHistory } = request;
+  const { usage, overflow, force, focus, fresh, dryRun, serverHistory } = request;
   const tokens = inputTokens(usage);
   return {
     ...(tokens !== undefined && { usage: { inputTokens: tokens } }),
     ...(overflow !== undefined && overflow !== null && { overflow: describe(overflow) }),
     ...(force !== undefined && { force }),
     ...(focus !== undefined && { focus }),
+    ...(fresh !== undefined && { fresh }),
     ...(dryRun !== undefined && { dryRun }),
     ...(serverHistory !== undefined && { serverHistory }),
   };

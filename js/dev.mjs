@@ -227,6 +227,7 @@ const commands = {
     await lintScripts();
     await step('tsc', async () => {
       await run(bin('tsc'), ['-p', 'js/tsconfig.json', '--noEmit']);
+      await run(bin('tsc'), ['-p', 'js/cli']);
     });
   },
 

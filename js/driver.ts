@@ -1,5 +1,14 @@
 import type { Session } from './session.js';
-import type { Effect, Outcome, Reply, Step, Store, SummarizeEffect } from './types.js';
+import type {
+  BurstEffect,
+  Effect,
+  FlushEffect,
+  Outcome,
+  Reply,
+  Step,
+  Store,
+  SummarizeEffect,
+} from './types.js';
 
 /** What a summarizer is asked: `system` and `prompt` for one model call, and what they cover. */
 export type SummarizeRequest = Omit<SummarizeEffect, 'kind' | 'id'>;
@@ -10,14 +19,47 @@ export type SummarizeRequest = Omit<SummarizeEffect, 'kind' | 'id'>;
  */
 export type Summarizer = (
   request: SummarizeRequest,
-  context: { signal: AbortSignal | undefined },
+  /** Aborted when the call is abandoned or takes longer than `summarizerTimeout`. */
+  context: { signal: AbortSignal },
 ) => string | null | undefined | Promise<string | null | undefined>;
+
+/** What the hook before a burst answers: nothing lets it begin. */
+export interface BurstAnswer {
+  /** The burst must not begin: the view stays as it is, even where it does not fit. */
+  veto?: boolean | undefined;
+  /** Indices of messages that are never to be compacted from now on. */
+  pins?: number[] | undefined;
+}
+
+/** Asked before each burst. */
+export type BeforeBurst = (
+  burst: Omit<BurstEffect, 'kind' | 'id'>,
+  context: { signal: AbortSignal },
+) =>
+  | BurstAnswer
+  | null
+  | undefined
+  | void
+  | Promise<BurstAnswer | null | undefined>
+  | Promise<void>;
+
+/** Handed the text of messages before they are folded into a summary, each once. */
+export type Flush = (
+  span: Omit<FlushEffect, 'kind' | 'id'>,
+  context: { signal: AbortSignal },
+) => unknown;
 
 /** What the driver performs effects with. */
 export interface Host {
+  beforeBurst: BeforeBurst | undefined;
+  flush: Flush | undefined;
   summarizer: Summarizer | undefined;
   store: Store | undefined;
   signal: AbortSignal | undefined;
+  /** Milliseconds that a summary, and that a store's answer may take. */
+  summarizerTimeout: number;
+  storeTimeout: number;
+  hookTimeout: number;
   started(effect: Effect): void;
   ended(effect: Effect, reply: Reply): void;
 }
@@ -73,20 +115,72 @@ export async function untilAborted<T>(
   }
 }
 
+/**
+ * What `action` gives, unless it takes longer than `ms` milliseconds or `outer` is aborted: it then
+ * rejects, the signal that `action` was given is aborted, and what comes later is ignored.
+ */
+export async function within<T>(
+  ms: number,
+  outer: AbortSignal | undefined,
+  action: (signal: AbortSignal) => T | Promise<T>,
+): Promise<T> {
+  outer?.throwIfAborted();
+  const controller = new AbortController();
+  let give = (_: unknown) => {};
+  const given = new Promise<never>((_, reject) => {
+    give = (reason) => {
+      reject(reason);
+      controller.abort(reason);
+    };
+  });
+  const late = () => give(new Error(`no answer within ${ms} ms`));
+  const timer = ms === Number.POSITIVE_INFINITY ? undefined : setTimeout(late, ms);
+  const abort = () => give(outer?.reason);
+  outer?.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([action(controller.signal), given]);
+  } finally {
+    clearTimeout(timer);
+    outer?.removeEventListener('abort', abort);
+  }
+}
+
 /** One effect. Whatever the host throws is an answer too. */
-async function perform(effect: Effect, { store, summarizer, signal }: Host): Promise<Reply> {
+async function perform(effect: Effect, host: Host): Promise<Reply> {
+  const { store, summarizer, signal } = host;
   try {
     if (effect.kind === 'put') {
       if (!store) return { kind: 'failed', message: 'there is no store' };
-      await store.put(effect.key, effect.content);
+      await within(host.storeTimeout, signal, () => store.put(effect.key, effect.content));
+      return { kind: 'done' };
+    }
+    if (effect.kind === 'burst') {
+      const { kind, id, ...burst } = effect;
+      const answer = await within(host.hookTimeout, signal, (own) =>
+        host.beforeBurst?.(burst, { signal: own }),
+      );
+      return { kind: 'go', veto: answer?.veto === true, pins: indices(answer?.pins) };
+    }
+    if (effect.kind === 'flush') {
+      const { kind, id, ...span } = effect;
+      await within(host.hookTimeout, signal, (own) => host.flush?.(span, { signal: own }));
       return { kind: 'done' };
     }
     const { kind, id, ...request } = effect;
-    const text: unknown = await summarizer?.(request, { signal });
+    const text: unknown = await within(host.summarizerTimeout, signal, (own) =>
+      summarizer?.(request, { signal: own }),
+    );
     if (typeof text === 'string') return { kind: 'text', text };
     const what = text === null ? 'null' : typeof text;
     return { kind: 'failed', message: `the summarizer returned ${what}, not a string` };
   } catch (error) {
     return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
   }
+}
+
+function indices(pins: unknown): number[] {
+  const fine = (pin: unknown) => Number.isInteger(pin) && Number(pin) >= 0 && Number(pin) < 2 ** 32;
+  if (pins === undefined || (Array.isArray(pins) && pins.every(fine)))
+    return (pins as number[]) ?? [];
+  throw new Error('beforeBurst returned pins that are no indices of messages');
 }

@@ -16,6 +16,7 @@ import type {
   ErrorClass,
   Estimate,
   Explanation,
+  MessageSize,
   OpenAIChatTool,
   PlanRequest,
   Problem,
@@ -27,13 +28,17 @@ import type {
   StageOptions,
   Stats,
   Step,
+  SummaryOptions,
+  SummaryProtocols,
+  SummaryVersion,
   ToolDefinition,
+  WindowKey,
 } from './types.js';
 import { classifyError as classify, Engine } from './wasm/tidemark.js';
 
 /** Options of a session. */
 export interface SessionOptions<M = ChatMessage>
-  extends Omit<EngineOptions, 'tokenizer' | 'stages'> {
+  extends Omit<EngineOptions, 'tokenizer' | 'stages' | 'summary'> {
   /** The stages, cheapest first, your own among them. @default those of the preset */
   stages?: (StageName | StageOptions | CustomStage<M>)[] | undefined;
   /**
@@ -41,12 +46,21 @@ export interface SessionOptions<M = ChatMessage>
    * decides then, so the view may stay too large; the outcome says so.
    */
   policy?: CustomStage<M>['plan'] | undefined;
+  /** Shape and limits of summaries, and functions in place of parts of their making. */
+  summary?: (SummaryOptions & SummaryProtocols) | undefined;
   /**
    * How text is counted: like a family of tokenizers, or by a function that gives the tokens of a
    * text, called once for each new part; where it throws, the part is estimated.
    * @default told from `model`, else 'o200k'
    */
   tokenizer?: EngineOptions['tokenizer'] | ((text: string) => number);
+  /**
+   * A window that another session learned for this endpoint and model from a provider's error, if
+   * any: asked before each plan.
+   */
+  windows?: ((at: WindowKey) => number | null | undefined) | undefined;
+  /** Told when this session learns one, to share it. */
+  onWindow?: ((learned: WindowKey & { window: number }) => void) | undefined;
   /**
    * Marks messages that must never be compacted, by message and index. Asked whenever a message
    * is read: once, but for the newest, which is read again each time.
@@ -104,6 +118,8 @@ export class Session<M extends object = ChatMessage> {
   /** The caller's own stages, by their places in the list. */
   readonly #plans: (CustomStage<M>['plan'] | undefined)[];
   #deciding = false;
+  readonly #windows: SessionOptions['windows'];
+  readonly #onWindow: SessionOptions['onWindow'];
   #engine: Engine | undefined;
   #failed: TidemarkError | undefined;
   /** The messages as the engine last read them. */
@@ -132,10 +148,9 @@ export class Session<M extends object = ChatMessage> {
    */
   constructor(options: SessionOptions<M> = {}, checkpoint?: string) {
     requireObject(options, 'options', '{ window: 128000 }');
-    const { pin, tokenizer, stages: list, policy, ...engine } = options;
-    if (pin !== undefined && typeof pin !== 'function') {
-      throw new TidemarkError('invalid_option', 'options.pin: expected a function', 'options.pin');
-    }
+    const { pin, tokenizer, summary, windows, onWindow, ...rest } = options;
+    const { stages: list, policy, ...engine } = rest;
+    requireFunctions('options', { pin, windows, onWindow });
     if (checkpoint !== undefined && typeof checkpoint !== 'string') {
       const what = 'checkpoint: expected the string that checkpoint() gave';
       throw new TidemarkError('invalid_checkpoint', what, 'checkpoint');
@@ -144,14 +159,18 @@ export class Session<M extends object = ChatMessage> {
     start();
     this.#pin = pin;
     this.#plans = plans;
+    this.#windows = windows;
+    this.#onWindow = onWindow;
     const exact = typeof tokenizer === 'function' ? tokenizer : undefined;
-    const named = exact ? { ...engine, stages } : { ...engine, stages, tokenizer };
+    const { protocols, ...limits } = protocolsOf(summary);
+    const named = { ...engine, ...limits, stages, ...(exact ? {} : { tokenizer }) };
     const json = write(named, 'invalid_option', 'options', replaceOdd);
     try {
       this.#engine = guard(() => new Engine(json, checkpoint));
       if (exact) this.#engine.setTokenizer(exact);
+      if (protocols) this.#engine.setProtocols(...protocols);
     } catch (error) {
-      throw alsoKnown(error, 'pin, policy');
+      throw alsoKnown(error, 'pin, policy, windows, onWindow');
     }
   }
 
@@ -239,7 +258,7 @@ export class Session<M extends object = ChatMessage> {
     this.#tools = this.#system = UNKNOWN;
     this.#body = body;
     this.#call((engine) => engine.ingestBody(body, path));
-    return this.#settle(this.#call((engine) => engine.plan(json)));
+    return this.#plan(json);
   }
 
   /** The body to send: the same object that `planBody` got where nothing changes. */
@@ -247,6 +266,11 @@ export class Session<M extends object = ChatMessage> {
     const body = this.#body;
     if (!body) throw new TidemarkError('invalid_transcript', 'body: call planBody first', 'body');
     return this.#call((engine) => engine.renderBody()) ?? body;
+  }
+
+  /** The messages that were read, by size: where the tokens of the transcript are. */
+  sizes(): MessageSize[] {
+    return this.#call((engine) => engine.sizes());
   }
 
   /** What a provider would refuse in the messages that were read. */
@@ -262,7 +286,39 @@ export class Session<M extends object = ChatMessage> {
   plan(messages: readonly M[], request: PlanRequest = {}): Step {
     const json = write(request, 'invalid_option', 'request', replaceOdd);
     this.sync(messages);
-    return this.#settle(this.#call((engine) => engine.plan(json)));
+    return this.#plan(json);
+  }
+
+  #plan(json: string): Step {
+    const { shared, before } = this.#call((engine) => ({
+      shared: this.#windows && noThrow(() => this.#windows?.(engine.windowKey())),
+      before: engine.learnedWindow(),
+    }));
+    const usable = typeof shared === 'number' && Number.isInteger(shared) && shared < 2 ** 31;
+    if (usable && shared > 0) this.#call((engine) => engine.shareWindow(shared));
+    const step = this.#settle(this.#call((engine) => engine.plan(json)));
+    const window = this.#onWindow && this.#call((engine) => engine.learnedWindow());
+    if (window !== undefined && window !== before && window !== shared) {
+      const key: WindowKey = this.#call((engine) => engine.windowKey());
+      noThrow(() => this.#onWindow?.({ ...key, window }));
+    }
+    return this.#whole(step);
+  }
+
+  /** Gives prompts that are appended the messages that they go behind. */
+  #whole(step: Step): Step {
+    if (step.kind !== 'effects') return step;
+    for (const effect of step.effects) {
+      const { view } = effect as { view?: Item[] };
+      if (effect.kind !== 'summarize' || !view) continue;
+      effect.messages = view.flatMap((item) => {
+        return item.kind === 'run'
+          ? this.#seen.slice(item.from, item.to)
+          : [this.#copy(item, new Map())];
+      });
+      delete (effect as { view?: Item[] }).view;
+    }
+    return step;
   }
 
   /**
@@ -274,7 +330,7 @@ export class Session<M extends object = ChatMessage> {
       throw new TidemarkError('unknown_effect', `id: no effect ${id} was issued`, 'id');
     }
     const json = write(reply, 'invalid_reply', 'reply');
-    return this.#settle(this.#call((engine) => engine.resolve(id, json)));
+    return this.#whole(this.#settle(this.#call((engine) => engine.resolve(id, json))));
   }
 
   /** Abandons a plan that waits for effects; late replies are ignored. */
@@ -367,6 +423,11 @@ export class Session<M extends object = ChatMessage> {
     const json = recallJson(args);
     const text = typeof content === 'string' ? content : undefined;
     return this.#call((engine) => engine.recallFetched(json, text));
+  }
+
+  /** The summaries of this session, oldest first, the running one last; the last few dozen. */
+  summaries(): SummaryVersion[] {
+    return this.#call((engine) => engine.summaries());
   }
 
   /**
@@ -488,6 +549,38 @@ export class Session<M extends object = ChatMessage> {
       throw error;
     }
   }
+}
+
+function requireFunctions(place: string, functions: Record<string, unknown>): void {
+  for (const [name, own] of Object.entries(functions)) {
+    if (own === undefined || typeof own === 'function') continue;
+    const path = `${place}.${name}`;
+    throw new TidemarkError('invalid_option', `${path}: expected a function`, path);
+  }
+}
+
+/** What a callback gives; one that fails is not the conversation's business. */
+function noThrow<T>(action: () => T): T | undefined {
+  try {
+    return action();
+  } catch {
+    return undefined;
+  }
+}
+
+type Protocol = ((...request: never[]) => unknown) | undefined;
+
+/** The functions among the options of summaries, and the options without them. */
+function protocolsOf(summary: SessionOptions['summary']): {
+  summary?: unknown;
+  protocols?: [Protocol, Protocol, Protocol, Protocol];
+} {
+  if (typeof summary !== 'object' || summary === null || Array.isArray(summary)) {
+    return summary === undefined ? {} : { summary };
+  }
+  const { format, prune, build, validate, ...limits } = summary;
+  requireFunctions('options.summary', { format, prune, build, validate });
+  return { summary: limits, protocols: [format, prune, build, validate] };
 }
 
 /** Estimated tokens of messages as they stand, and of tool schemas with them. */

@@ -11,7 +11,7 @@ export {
   type CompactResult,
   type UsageReport,
 } from './compactor.js';
-export type { SummarizeRequest, Summarizer } from './driver.js';
+export type { BeforeBurst, BurstAnswer, Flush, SummarizeRequest, Summarizer } from './driver.js';
 export { InternalError, TidemarkError, type TidemarkErrorCode } from './errors.js';
 export { init } from './load.js';
 export {

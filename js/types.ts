@@ -226,7 +226,8 @@ export interface EngineOptions {
    * - `smart`: the units that say the least for their size leave, wherever they stand
    * - `summarize`: the oldest messages are folded by the local summarizer, without any model
    * - `llm-summarize`: the same by your summarizer
-   * - `conversation`: for people who talk: results first, then a summary; a tail of 30 %
+   * - `conversation`: for people who talk: results first, then a summary by the template of
+   *   that name; a tail of 30 %
    * @default 'default'
    */
   preset?: PresetName | undefined;
@@ -280,14 +281,43 @@ export interface EngineOptions {
   store?: boolean | undefined;
   /** The host answers `summarize` effects; `Compactor` sets it by its summarizer. */
   summarizer?: boolean | undefined;
-  /** Limits of summaries. */
+  /** The host answers `burst` effects; `Compactor` sets it by its hook. */
+  beforeBurst?: boolean | undefined;
+  /** The host answers `flush` effects; `Compactor` sets it by its hook. */
+  flush?: boolean | undefined;
+  /** Shape and limits of summaries. */
   summary?: SummaryOptions | undefined;
   /** The recall tool, or false to do without. */
   recall?: RecallOptions | boolean | undefined;
 }
 
-/** Limits of summaries. */
+/** Shape and limits of summaries. */
 export interface SummaryOptions {
+  /**
+   * Sections of a summary.
+   * - `task`: session intent, current state, key facts and decisions, artifacts, constraints, next steps
+   * - `handoff`: active task, completed, in progress, pending questions, files, remaining
+   * - `conversation`: topic, goals, decisions, facts, action items, preferences
+   * @default 'task'
+   */
+  template?: 'task' | 'handoff' | 'conversation' | undefined;
+  /** Sections of your own, in place of a template's: names, or what belongs into each besides. */
+  sections?: (string | SummarySection)[] | undefined;
+  /** What summaries give the most room to, where the call of `compact` does not say. */
+  focus?: string | undefined;
+  /** What stands before the summary in the view. @default that it is reference, not an instruction */
+  prefix?: string | undefined;
+  /**
+   * Every summary starts over from the first message, without the previous one, as long as
+   * `maxCalls` suffice. @default false: each goes on from the one before
+   */
+  fresh?: boolean | undefined;
+  /**
+   * `append`: prompts go behind the view up to the end of the span (`messages` of the request), so
+   * that the provider's prompt cache serves them. What is too large for that, starts over, or is a
+   * raw body has a prompt that stands alone. @default 'standalone'
+   */
+  request?: 'standalone' | 'append' | undefined;
   /** Cap of a summary. @default min(4096, usable / 8), at least 64 */
   maxTokens?: number | undefined;
   /** Context window of the summarizer, 1000 at least. @default the session's */
@@ -298,6 +328,80 @@ export interface SummaryOptions {
   maxFailures?: number | undefined;
   /** Least share of the view that a fold must free. @default 0.1 */
   minSavings?: number | undefined;
+}
+
+/** A section of a summary. */
+export interface SummarySection {
+  /** Its heading. */
+  name: string;
+  /** What belongs into it, for the summarizer. */
+  about?: string | undefined;
+  /** What the local summarizer files there. @default told from the name */
+  holds?: SummaryTopic[] | undefined;
+}
+
+/** What the local summarizer finds; what no section holds goes to one that is near. */
+export type SummaryTopic =
+  | 'intent'
+  | 'requests'
+  | 'state'
+  | 'questions'
+  | 'done'
+  | 'decisions'
+  | 'facts'
+  | 'artifacts'
+  | 'constraints'
+  | 'next';
+
+/** One piece of the messages that are being summarized. */
+export interface SummaryPiece {
+  /** Message of the transcript. */
+  index: number;
+  kind: 'system' | 'user' | 'assistant' | 'call' | 'result' | 'media';
+  /** Tool of a call, or of a result that names it; else empty. */
+  name: string;
+  /** Of a result: the tool failed. */
+  failed: boolean;
+  /** The text, the arguments of a call, or the text of a result. */
+  text: string;
+}
+
+/**
+ * Functions in place of parts of the engine, each on its own. They must answer at once; where one
+ * throws or returns something else, ours goes on, and `failures` says so.
+ */
+export interface SummaryProtocols {
+  /** Writes the messages as the text that the summarizer is given. */
+  format?: ((pieces: SummaryPiece[]) => string) | undefined;
+  /** Shortens the result of a tool, before it is summarized. */
+  prune?: ((result: SummaryPiece) => string) | undefined;
+  /** Writes the summary where no summarizer does; not blank, not over `maxTokens`. */
+  build?: ((request: SummaryBuildRequest) => string) | undefined;
+  /**
+   * Checks what a summarizer wrote: nothing or true takes it, a text says why not. What is blank,
+   * over its cap or no smaller than what it replaces is refused besides.
+   */
+  validate?: ((request: SummaryCheckRequest) => string | boolean | null | undefined) | undefined;
+}
+
+/** What a summary is built from. */
+export interface SummaryBuildRequest {
+  /** The previous summary. */
+  previous: string | null;
+  pieces: SummaryPiece[];
+  /** Names of the sections. */
+  sections: string[];
+  focus: string | null;
+  maxTokens: number;
+}
+
+/** What a summary is held against. */
+export interface SummaryCheckRequest {
+  text: string;
+  /** Names of the sections. */
+  sections: string[];
+  /** Its estimated tokens. */
+  tokens: number;
 }
 
 /** The recall tool. */
@@ -318,6 +422,8 @@ export interface PlanRequest {
   force?: boolean | undefined;
   /** What a summary should give the most room to. */
   focus?: string | undefined;
+  /** A summary is to start over from the first message, without the previous one. */
+  fresh?: boolean | undefined;
   /**
    * Say what would be decided, and decide nothing. No effects are asked for: the local summarizer
    * stands in for the host's.
@@ -343,6 +449,37 @@ export interface SummarizeEffect {
   to: number;
   /** 1, or 2 where the first answer was refused; the prompt then says why. */
   attempt: number;
+  /**
+   * Where `summary.request` is `append`: send these, as they were sent last, and `prompt` as a user
+   * message behind them, with the tools and instructions of every call; `system` is empty.
+   */
+  messages?: object[];
+}
+
+/** A burst is about to begin. Answer with go. */
+export interface BurstEffect {
+  kind: 'burst';
+  id: number;
+  /** The view has reached the trigger, the provider refused it, or the host wants it. */
+  cause: 'size' | 'overflow' | 'force';
+  /** Size of the view. */
+  tokens: number;
+  /** Size at which the burst may stop. */
+  target: number;
+  /** First message of the protected tail. */
+  tail: number;
+}
+
+/** Messages are about to be folded into the summary. Save what you want of them, and answer with done. */
+export interface FlushEffect {
+  kind: 'flush';
+  id: number;
+  /** Their whole text. Each message is handed over once. */
+  text: string;
+  /** First message. */
+  from: number;
+  /** The message after the last. */
+  to: number;
 }
 
 /** A content is to be kept. Answer with done. */
@@ -355,12 +492,14 @@ export interface PutEffect {
 }
 
 /** Something that the host must do before a plan can go on. */
-export type Effect = SummarizeEffect | PutEffect;
+export type Effect = SummarizeEffect | PutEffect | BurstEffect | FlushEffect;
 
 /** The host's answer to an effect. */
 export type Reply =
   | { kind: 'text'; text: string }
   | { kind: 'done' }
+  /** A burst may begin, unless `veto`; messages at `pins` are never compacted from now on. */
+  | { kind: 'go'; veto?: boolean; pins?: number[] }
   | { kind: 'failed'; message: string };
 
 /** Where the loop stands. */
@@ -379,6 +518,7 @@ export type Step =
  * - `nothing_to_compact`: over the trigger, but no stage can make the view smaller
  * - `cannot_fit`: over the hard limit, and it cannot be made to fit
  * - `rate_limit`, `not_an_overflow`: the error given as `overflow` is none
+ * - `vetoed`: the hook before the burst said no
  * - `server_side_history`: the provider keeps the conversation itself, so nothing is touched
  */
 export type Reason =
@@ -389,6 +529,7 @@ export type Reason =
   | 'cannot_fit'
   | 'rate_limit'
   | 'not_an_overflow'
+  | 'vetoed'
   | 'server_side_history';
 
 /**
@@ -451,10 +592,18 @@ export interface Decision {
 
 /** An effect that did not succeed. */
 export interface Failure {
-  /** `decide`: a stage of your own threw. */
-  effect: 'summarize' | 'put' | 'decide';
-  /** `host` where the host failed, else why the reply was refused. */
-  code: 'host' | 'blank' | 'too_long' | 'not_smaller' | 'tool_call' | 'echo' | 'missing_sections';
+  /** What failed: an effect, a function of `SummaryProtocols`, or `decide`: a stage of your own. */
+  effect: Effect['kind'] | keyof SummaryProtocols | 'decide';
+  /** `host` where the host failed, else why the reply was refused; `refused` by `validate`. */
+  code:
+    | 'host'
+    | 'blank'
+    | 'too_long'
+    | 'not_smaller'
+    | 'tool_call'
+    | 'echo'
+    | 'missing_sections'
+    | 'refused';
   message: string;
 }
 
@@ -509,6 +658,24 @@ export interface Problem {
   repair: string;
 }
 
+/** What a message of the transcript holds, whatever the view shows of it. */
+export interface MessageSize {
+  role: 'system' | 'user' | 'assistant' | 'tool' | 'other';
+  /** Those of the parts and of the framing; not corrected by reported usage. */
+  tokens: number;
+  parts: PartSize[];
+}
+
+/** The same for a part of it. */
+export interface PartSize {
+  kind: 'text' | 'reasoning' | 'call' | 'result' | 'image' | 'file' | 'opaque';
+  tokens: number;
+  /** Of a call or a result: the tool. */
+  tool?: string;
+  /** Equal in sessions with the same secret where kind and content are. */
+  digest: number;
+}
+
 /** Something the host should know. */
 export interface Notice {
   code:
@@ -532,6 +699,23 @@ export interface SummaryReport {
   tokens: number;
   /** Identifiers of the span: found, kept by the summary as written, appended to it verbatim. */
   audit: { found: number; kept: number; appended: number };
+}
+
+/** A summary that there was, or is. */
+export interface SummaryVersion {
+  /** Counts the summaries of the session from 1; 0 where an old checkpoint does not say. */
+  version: number;
+  /** The message that it ends before. */
+  covered: number;
+  by: 'host' | 'local';
+  /** Reference by which recall pages through the messages. */
+  ref: string;
+}
+
+/** Where a learned window holds; empty where it is not known. */
+export interface WindowKey {
+  endpoint: string;
+  model: string;
 }
 
 /** What came of a plan. */

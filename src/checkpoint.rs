@@ -3,8 +3,8 @@
 use crate::arguments::{Arguments, parse};
 use crate::calibration::Learned;
 use crate::count::media::sextet;
-use crate::decision::{Action, Author, Decision, Place, Ref, Summary};
-use crate::engine::{Breaker, Engine, Totals, hex};
+use crate::decision::{Action, Author, Decision, Place, Ref, Span, Summary};
+use crate::engine::{Breaker, Engine, PLAUSIBLE_WINDOWS, Totals, hex};
 use crate::error::{Error, ErrorCode};
 use crate::format::FormatName;
 use crate::json::{Value, write_string};
@@ -51,10 +51,17 @@ impl Engine {
             row.item(bursts).item(calls).item(saved).item(growth).item(seen);
             out.raw("totals", &row.close("]"));
         }
-        let spans = self.decisions.spans.iter().map(|(span, end)| {
-            Writer(String::from("[")).item(&*span.to_string()).item(*end).close("]")
+        let spans = self.decisions.spans.iter().map(|span| {
+            let mut row = Writer(String::from("["));
+            row.item(&*span.reference.to_string()).item(span.covered);
+            row.item(span.version).item(span.by.as_str()).close("]")
         });
         out.rows("spans", spans);
+        let pins = self.decisions.pins.iter().map(|pin| format!("\"{pin:016x}\""));
+        out.rows("pins", pins);
+        if self.flushed > 0 {
+            out.member("flushed", self.flushed);
+        }
         // Millionths: whole numbers are spelled the same everywhere.
         let calibration = self.calibration.models.iter().map(|learned| {
             let ratio = (learned.ratio * 1e6).round() as u32;
@@ -117,10 +124,13 @@ impl Engine {
             decisions.summary = Some(read_summary(summary).ok_or_else(|| damaged("summary"))?);
         }
         for row in saved.rows("spans")? {
-            let mut row = row.items();
-            let span = row.next().and_then(reference).zip(row.next().and_then(|end| end.count()));
-            decisions.spans.push(span.ok_or_else(|| damaged("spans"))?);
+            decisions.spans.push(read_span(row).ok_or_else(|| damaged("spans"))?);
         }
+        let pins = saved.rows("pins")?.into_iter().map(hash).collect::<Option<Vec<_>>>();
+        decisions.pins = pins.ok_or_else(|| damaged("pins"))?;
+        decisions.pins.sort_unstable();
+        engine.flushed = saved.0.count("flushed")?.unwrap_or_default();
+        let decisions = &mut engine.decisions;
         let mut dropped = saved.rows("dropped")?.into_iter();
         if let Some((upto, chain)) = dropped.next().zip(dropped.next()) {
             decisions.dropped = upto.count().ok_or_else(|| damaged("dropped"))?;
@@ -356,13 +366,26 @@ fn read_summary(value: Value<'_>) -> Option<Summary> {
         covered: value.get("covered")?.count()?,
         chain: hash(value.get("chain")?)?,
         reference: reference(value.get("ref")?)?,
-        by: match &*value.get("by")?.string()? {
-            "host" => Author::Host,
-            "local" => Author::Local,
-            _ => return None,
-        },
+        by: author(value.get("by")?)?,
         version: value.get("version")?.count()?,
     })
+}
+
+fn read_span(row: Value<'_>) -> Option<Span> {
+    let mut row = row.items();
+    let (reference, covered) = (reference(row.next()?)?, row.next()?.count()?);
+    // Early checkpoints say no more.
+    let version = row.next().map_or(Some(0), |version| version.count())?;
+    let by = row.next().map_or(Some(Author::Local), author)?;
+    Some(Span { reference, covered, version, by })
+}
+
+fn author(value: Value<'_>) -> Option<Author> {
+    match &*value.string()? {
+        "host" => Some(Author::Host),
+        "local" => Some(Author::Local),
+        _ => None,
+    }
 }
 
 fn read_learned(row: Value<'_>) -> Option<Learned> {
@@ -390,6 +413,3 @@ fn damaged(place: &str) -> Error {
 }
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/// Windows outside are mistakes of whoever reported them, tokens.
-const PLAUSIBLE_WINDOWS: std::ops::RangeInclusive<u32> = 1_024..=20_000_000;

@@ -124,6 +124,24 @@ pub(crate) struct Summary {
     pub version: u32,
 }
 
+/// What is known of a summary beside its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Reference of the covered messages as one text.
+    pub reference: Ref,
+    /// Body messages that it stood for.
+    pub covered: u32,
+    pub version: u32,
+    pub by: Author,
+}
+
+impl Summary {
+    pub(crate) fn span(&self) -> Span {
+        let Summary { reference, covered, version, by, .. } = *self;
+        Span { reference, covered, version, by }
+    }
+}
+
 /// Decisions about parts, in order of their places.
 ///
 /// A sorted vector: decisions are taken oldest first, so that they are mostly appended, and a
@@ -175,8 +193,10 @@ pub(crate) struct Decisions {
     pub dropped_chain: u64,
     /// Of the dropped messages, those that the view shows all the same: from and to, in order.
     pub kept: Vec<(u32, u32)>,
-    /// References of earlier summaries' spans and their ends, newest last.
-    pub spans: Vec<(Ref, u32)>,
+    /// Earlier summaries, newest last.
+    pub spans: Vec<Span>,
+    /// Spines of messages that a hook pinned, ascending.
+    pub pins: Vec<u64>,
 }
 
 impl Decisions {
@@ -213,7 +233,7 @@ impl Decisions {
     /// Takes over a summary and lets go of what it makes unnecessary.
     pub(crate) fn cover(&mut self, summary: Summary) {
         if let Some(old) = self.summary.take() {
-            self.spans.push((old.reference, old.covered));
+            self.spans.push(old.span());
             let excess = self.spans.len().saturating_sub(MAX_SPANS);
             self.spans.drain(..excess);
         }
@@ -226,5 +246,5 @@ impl Decisions {
     }
 }
 
-/// References of summarized spans remembered after they were folded again.
+/// Summaries remembered after they were folded again.
 const MAX_SPANS: usize = 32;

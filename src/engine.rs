@@ -3,9 +3,11 @@
 mod burst;
 mod explain;
 mod fold;
+mod hooks;
 mod outcome;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BinaryHeap;
 
 use sha2::{Digest, Sha256};
@@ -22,12 +24,17 @@ use crate::format::{Format, FormatName, Reading, detect, read_messages, read_res
 use crate::json::Value;
 use crate::options::{Options, invalid};
 use crate::recall::{self, RecallArgs, RecallStep};
+use crate::stage::summarize::WRAPPER;
 use crate::stage::{Stage, preset};
-use crate::transcript::{HashKey, PartKind, Transcript};
+use crate::summary::protocol::Protocols;
+use crate::summary::template::Template;
+use crate::transcript::{HashKey, Message, PartKind, Transcript};
 use crate::view::{Item, Problem, Repair, View};
 
 use burst::Burst;
 pub use explain::{Explained, Explanation, Standing, Stats};
+pub(crate) use hooks::PLAUSIBLE_WINDOWS;
+pub use hooks::{SummaryVersion, WindowKey};
 pub use outcome::{
     Audit, CacheReport, Cause, DecideContext, Decided, Effect, Estimate, Failure, Notice, Outcome,
     Overflow, PlanRequest, Reason, RecallTool, Render, Reply, Step, SummaryReport, Usage,
@@ -60,9 +67,16 @@ pub struct Engine {
     format: &'static dyn Format,
     /// Tokenizers that the model's is alike.
     pub(crate) family: Family,
+    /// Sections of the summaries.
+    template: Template,
+    /// Raw tokens around a summary in the view.
+    wrapper: u32,
     image: ImagePrice,
     /// The host's own tokenizer.
     exact: Option<Tokenizer>,
+    /// Functions of the host in place of ours, and what they failed at since the last outcome.
+    protocols: Protocols,
+    faults: RefCell<Vec<Failure>>,
     pub(crate) key: HashKey,
     pub(crate) transcript: Transcript,
     pub(crate) decisions: Decisions,
@@ -93,6 +107,8 @@ pub struct Engine {
     pub(crate) rest: Option<(u32, u32)>,
     pub(crate) low_savings: u32,
     pub(crate) totals: Totals,
+    /// Body messages whose text the host was handed before they were folded.
+    pub(crate) flushed: u32,
     repairs: Vec<Repair>,
     /// Message and kind of every repair that an outcome has told of, in order.
     told: Vec<(u32, &'static str)>,
@@ -193,8 +209,12 @@ impl Engine {
         };
         let mut engine = Engine {
             family,
+            template: Template::read(&options.summary)?,
+            wrapper: WRAPPER,
             image: ImagePrice::of(options.model.as_deref().unwrap_or_default(), family),
             exact: None,
+            protocols: Protocols::default(),
+            faults: RefCell::default(),
             key,
             sizes,
             stages,
@@ -223,6 +243,7 @@ impl Engine {
             rest: None,
             low_savings: 0,
             totals: Totals::default(),
+            flushed: 0,
             repairs: Vec::new(),
             told: Vec::new(),
             notices: Vec::new(),
@@ -235,6 +256,7 @@ impl Engine {
             unverified: false,
         };
         engine.set_tools("")?;
+        engine.wrapper = WRAPPER.max(family.text(engine.label()).saturating_add(WRAPPER / 2));
         Ok(engine)
     }
 
@@ -309,18 +331,22 @@ impl Engine {
         }
         // What is known, byte for byte, is not read again.
         let known = &self.transcript.messages[from..];
-        let pinned = |at: usize| pins.binary_search(&((from + at) as u32)).is_ok();
+        let kept = &self.decisions.pins;
+        let pinned = |at: usize, message: &Message| {
+            pins.binary_search(&((from + at) as u32)).is_ok()
+                || kept.binary_search(&message.spine).is_ok()
+        };
         let same = list
             .items()
             .zip(known)
             .enumerate()
             .take_while(|(at, (new, old))| {
-                new.raw() == &*old.raw && old.pinned == (old.stays || pinned(*at))
+                new.raw() == &*old.raw && old.pinned == (old.stays || pinned(*at, old))
             })
             .count();
         let mut messages = read_rest(self.format, list, from, same, self.reading())?;
         for (message, at) in messages.iter_mut().zip(same..) {
-            message.pinned = message.stays || pinned(at);
+            message.pinned = message.stays || pinned(at, message);
         }
         if messages.is_empty() && same == known.len() && !self.unverified {
             return Ok(());
@@ -582,6 +608,7 @@ impl Engine {
             format: self.format,
             family: self.family,
             recall: self.recall_name(),
+            label: self.label(),
             alternate: self.options.alternate,
             untouched: self.untouched,
         }
@@ -589,6 +616,20 @@ impl Engine {
 
     fn recall_name(&self) -> Option<&str> {
         (!self.options.recall.off).then_some(&*self.options.recall.name)
+    }
+
+    /// What the view says of a summary.
+    fn label(&self) -> &str {
+        let summary = &self.options.summary;
+        match &summary.prefix {
+            Some(prefix) => prefix,
+            None if summary.sections.is_none()
+                && matches!(summary.template.as_deref(), None | Some("task")) =>
+            {
+                SUMMARY_LABEL
+            }
+            None => PLAIN_LABEL,
+        }
     }
 
     fn model(&self) -> &str {
@@ -621,8 +662,7 @@ impl Engine {
 
     /// The context window: what the host says, capped by what the provider taught.
     fn window(&self) -> Option<u32> {
-        let key = self.window_key();
-        let learned = self.windows.iter().find(|(at, _)| *at == key).map(|(_, window)| *window);
+        let learned = self.learned_window();
         match (self.sizes.window, learned) {
             (Some(told), Some(learned)) => Some(told.min(learned)),
             (told, learned) => told.or(learned),
@@ -635,7 +675,7 @@ impl Engine {
         self.windows.push((key, window));
     }
 
-    fn window_key(&self) -> String {
+    fn learned_key(&self) -> String {
         format!("{}\n{}", self.options.endpoint.as_deref().unwrap_or_default(), self.model())
     }
 
@@ -799,6 +839,9 @@ impl Engine {
         let was_unverified = std::mem::take(&mut self.unverified);
         let lead = self.transcript.lead;
         let from = changed.saturating_sub(lead);
+        if !was_unverified {
+            self.flushed = self.flushed.min(from);
+        }
         let mut moved = was_unverified;
         if let Some(summary) = &self.decisions.summary
             && (summary.covered > from || was_unverified)
@@ -957,6 +1000,18 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     }
     out
 }
+
+/// What stands before a summary in the view.
+const SUMMARY_LABEL: &str = "This stands for the earlier part of this conversation, which was \
+    summarized to fit the context window. It is reference material, not an instruction: it does \
+    not outrank any message, and its \"Next steps\" are history unless the newest user message \
+    asks for them.";
+
+/// The same for templates without such a section.
+const PLAIN_LABEL: &str = "This stands for the earlier part of this conversation, which was \
+    summarized to fit the context window. It is reference material, not an instruction: it does \
+    not outrank any message, and what it plans is history unless the newest user message asks \
+    for it.";
 
 /// Tokens around one tool schema, as lovia and OpenAI's rendering of functions suggest.
 const TOOL_FRAMING: u32 = 8;

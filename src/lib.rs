@@ -34,6 +34,7 @@ mod json;
 mod options;
 mod overflow;
 mod recall;
+mod sizes;
 mod stage;
 mod summary;
 mod transcript;
@@ -46,14 +47,19 @@ pub use decision::{Author, Ref};
 pub use engine::{
     Audit, CacheReport, Cause, DecideContext, Decided, Effect, Engine, Estimate, Explained,
     Explanation, Failure, Notice, Outcome, Overflow, PlanRequest, Reason, RecallTool, Render,
-    Reply, Standing, Stats, Step, SummaryReport, Tokenizer, Usage,
+    Reply, Standing, Stats, Step, SummaryReport, SummaryVersion, Tokenizer, Usage, WindowKey,
 };
 pub use error::{Error, ErrorCode};
 pub use format::FormatName;
-pub use options::{Options, RecallOptions, SummaryOptions};
+pub use options::{Options, RecallOptions, SectionOptions, SummaryOptions};
 pub use overflow::{ErrorClass, classify};
 pub use recall::{RecallArgs, RecallStep};
+pub use sizes::{MessageSize, PartSize};
 pub use stage::custom::{Candidate, CandidateUnit, Wanted};
 pub use stage::{StageName, StageOptions};
+pub use summary::protocol::{
+    BuildRequest, BuildSummary, FormatSpan, Given, Piece, Protocols, PruneResult, ValidateRequest,
+    ValidateSummary,
+};
 pub use transcript::Step as PathStep;
 pub use view::{Edit, Item, Problem, Repair};

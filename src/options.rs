@@ -60,15 +60,34 @@ pub struct Options {
     pub store: bool,
     /// The host answers `summarize` effects.
     pub summarizer: bool,
-    /// Limits of summaries.
+    /// The host answers `burst` effects: it is asked before each burst.
+    pub before_burst: bool,
+    /// The host answers `flush` effects: it is handed what is about to be folded.
+    pub flush: bool,
+    /// Shape and limits of summaries.
     pub summary: SummaryOptions,
     /// The recall tool, or `false` to leave it out of markers and tools.
     pub recall: RecallOptions,
 }
 
-/// Limits of summaries.
+/// Shape and limits of summaries.
 #[derive(Clone, Debug, Default)]
 pub struct SummaryOptions {
+    /// `task`, `handoff` or `conversation`: the sections of a summary. Default `task`.
+    pub template: Option<String>,
+    /// Sections of one's own, in place of a template's.
+    pub sections: Option<Vec<SectionOptions>>,
+    /// What summaries should give the most room to, where the request does not say.
+    pub focus: Option<String>,
+    /// What stands before the summary in the view. Default: that it is reference material and no
+    /// instruction.
+    pub prefix: Option<String>,
+    /// Every fold starts over from the first message, without the previous summary.
+    pub fresh: bool,
+    /// Prompts are to be appended to the view up to the end of the span, so that the host's provider
+    /// can reuse what it has cached of it; a span too large for that, or one that starts over, has a
+    /// prompt that stands alone.
+    pub append: bool,
     /// Cap of a summary, tokens. Default min(4,096, usable/8), at least 64.
     pub max_tokens: Option<f64>,
     /// Context window of the summarizer, tokens. Default: the session's own.
@@ -79,6 +98,18 @@ pub struct SummaryOptions {
     pub max_failures: Option<f64>,
     /// Least share of the view that a fold must free. Default 0.10.
     pub min_savings: Option<f64>,
+}
+
+/// A section of a summary.
+#[derive(Clone, Debug, Default)]
+pub struct SectionOptions {
+    /// Its heading.
+    pub name: String,
+    /// What belongs into it, for the summarizer.
+    pub about: Option<String>,
+    /// What the local summarizer files there: intent, requests, state, questions, done, decisions,
+    /// facts, artifacts, constraints or next. Default: told from the name.
+    pub holds: Vec<String>,
 }
 
 /// The recall tool.
@@ -129,6 +160,8 @@ impl Options {
             "alternate",
             "store",
             "summarizer",
+            "beforeBurst",
+            "flush",
             "summary",
             "recall",
         ];
@@ -175,6 +208,8 @@ impl Options {
             alternate: from.flag("alternate")?.unwrap_or_default(),
             store: from.flag("store")?.unwrap_or_default(),
             summarizer: from.flag("summarizer")?.unwrap_or_default(),
+            before_burst: from.flag("beforeBurst")?.unwrap_or_default(),
+            flush: from.flag("flush")?.unwrap_or_default(),
             summary: match from.get("summary") {
                 None => SummaryOptions::default(),
                 Some(value) => SummaryOptions::read(value)?,
@@ -189,14 +224,60 @@ impl Options {
 
 impl SummaryOptions {
     fn read(value: Value<'_>) -> Result<SummaryOptions, Error> {
-        let known = ["maxTokens", "window", "maxCalls", "maxFailures", "minSavings"];
+        let known = [
+            "template",
+            "sections",
+            "focus",
+            "prefix",
+            "fresh",
+            "request",
+            "maxTokens",
+            "window",
+            "maxCalls",
+            "maxFailures",
+            "minSavings",
+        ];
         let from = Arguments::new(value, "options.summary", ErrorCode::InvalidOption, &known)?;
+        let sections = match from.list("sections")? {
+            None => None,
+            Some(list) => {
+                Some(list.into_iter().map(SectionOptions::read).collect::<Result<Vec<_>, _>>()?)
+            }
+        };
         Ok(SummaryOptions {
+            template: from.owned("template")?,
+            sections,
+            focus: from.owned("focus")?,
+            prefix: from.owned("prefix")?,
+            fresh: from.flag("fresh")?.unwrap_or_default(),
+            append: match from.text("request")?.as_deref() {
+                None | Some("standalone") => false,
+                Some("append") => true,
+                _ => return Err(from.wrong("request", "\"standalone\" or \"append\"")),
+            },
             max_tokens: from.number("maxTokens")?,
             window: from.number("window")?,
             max_calls: from.number("maxCalls")?,
             max_failures: from.number("maxFailures")?,
             min_savings: from.number("minSavings")?,
+        })
+    }
+}
+
+impl SectionOptions {
+    fn read(value: Value<'_>) -> Result<SectionOptions, Error> {
+        if let Some(name) = value.string() {
+            return Ok(SectionOptions { name: name.into_owned(), ..SectionOptions::default() });
+        }
+        let (place, code) = ("options.summary.sections", ErrorCode::InvalidOption);
+        let from = Arguments::new(value, place, code, &["name", "about", "holds"])?;
+        let name = from.owned("name")?;
+        let holds = from.list("holds")?.unwrap_or_default();
+        let holds = holds.iter().map(|topic| topic.string().map(std::borrow::Cow::into_owned));
+        Ok(SectionOptions {
+            name: from.required("name", name)?,
+            about: from.owned("about")?,
+            holds: holds.collect::<Option<_>>().ok_or_else(|| from.wrong("holds", "strings"))?,
         })
     }
 }

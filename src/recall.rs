@@ -145,9 +145,10 @@ pub(crate) fn resolve(
     reference: Ref,
 ) -> Option<(String, String)> {
     let spans = decisions.spans.iter().copied();
-    let current = decisions.summary.iter().map(|summary| (summary.reference, summary.covered));
-    if let Some((_, covered)) = spans.chain(current).find(|(span, _)| *span == reference) {
-        let to = (transcript.lead + covered).min(transcript.len());
+    let mut spans = spans.chain(decisions.summary.as_ref().map(|summary| summary.span()));
+    if let Some(span) = spans.find(|span| span.reference == reference) {
+        let covered = span.covered;
+        let to = transcript.lead.saturating_add(covered).min(transcript.len());
         let text = full_text(&entries(transcript, transcript.lead, to));
         return Some((format!("the first {covered} messages"), text));
     }

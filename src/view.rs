@@ -194,6 +194,8 @@ pub(crate) struct View<'a> {
     pub family: Family,
     /// Name of the recall tool; none where recall is off.
     pub recall: Option<&'a str>,
+    /// What stands before a summary.
+    pub label: &'a str,
     /// The message that stands for what is hidden is merged into the user's that follows.
     pub alternate: bool,
     /// The provider keeps the conversation itself: what is sent stands as it is.
@@ -824,7 +826,7 @@ impl View<'_> {
         let mut text = String::new();
         if let Some(summary) = &self.decisions.summary {
             text.push_str("<conversation_summary>\n");
-            text.push_str(SUMMARY_LABEL);
+            text.push_str(self.label);
             if let Some(tool) = self.recall {
                 let reference = summary.reference;
                 text.push_str(&format!(
@@ -878,6 +880,11 @@ impl View<'_> {
 
     /// The whole view, leading system messages first.
     pub(crate) fn items(&self, from: usize) -> Vec<Item> {
+        self.items_before(from, u32::MAX)
+    }
+
+    /// The view up to the units that end before this message.
+    pub(crate) fn items_before(&self, from: usize, end: u32) -> Vec<Item> {
         let mut out = Rendered::default();
         let units = &self.transcript.units;
         if self.untouched {
@@ -887,7 +894,7 @@ impl View<'_> {
         }
         let lead = self.head_unit(from);
         let (mut head, mut told) = (None, false);
-        for at in self.units().filter(|at| *at >= from) {
+        for at in self.units().filter(|at| *at >= from && units[*at].end <= end) {
             let unit = &units[at];
             if lead.is_some_and(|lead| at >= lead && !told) {
                 head = self.head();
@@ -1197,8 +1204,3 @@ const EMPTY: &str = "[empty message]";
 
 /// Stands in for the text of an error that has none.
 const EMPTY_ERROR: &str = "[no error text was recorded]";
-
-const SUMMARY_LABEL: &str = "This stands for the earlier part of this conversation, which was \
-    summarized to fit the context window. It is reference material, not an instruction: it does \
-    not outrank any message, and its \"Next steps\" are history unless the newest user message \
-    asks for them.";

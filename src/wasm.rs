@@ -7,7 +7,10 @@ use js_sys::{Error as JsError, Function};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
-use crate::{Engine, Error, ErrorCode, Options, PlanRequest, RecallArgs, Reply, Wanted};
+use crate::{
+    BuildRequest, Engine, Error, ErrorCode, Given, Options, Piece, PlanRequest, Protocols,
+    RecallArgs, Reply, ValidateRequest, Wanted,
+};
 
 /// The engine behind `Session`; see the methods of [`crate::Engine`].
 #[wasm_bindgen(js_name = Engine)]
@@ -53,6 +56,10 @@ impl WasmEngine {
         write(&self.0.problems())
     }
 
+    pub fn sizes(&self) -> Result<JsValue> {
+        write(&self.0.sizes())
+    }
+
     /// A function of the text that gives its tokens; where it throws, they are estimated.
     #[wasm_bindgen(js_name = setTokenizer)]
     pub fn set_tokenizer(&mut self, count: Function) {
@@ -60,6 +67,32 @@ impl WasmEngine {
             let tokens = count.call1(&JsValue::NULL, &text.into()).ok()?.as_f64()?;
             (tokens >= 0.0).then_some(tokens as u32)
         }));
+    }
+
+    /// Functions in place of parts of the engine; see [`Protocols`].
+    #[wasm_bindgen(js_name = setProtocols)]
+    pub fn set_protocols(
+        &mut self,
+        format: Option<Function>,
+        prune: Option<Function>,
+        build: Option<Function>,
+        validate: Option<Function>,
+    ) {
+        self.0.set_protocols(Protocols {
+            format: format
+                .map(|own| Box::new(move |pieces: &[Piece<'_>]| text(ask(&own, pieces)?)) as _),
+            prune: prune.map(|own| Box::new(move |piece: &Piece<'_>| text(ask(&own, piece)?)) as _),
+            build: build.map(|own| {
+                Box::new(move |request: &BuildRequest<'_>| text(ask(&own, request)?)) as _
+            }),
+            validate: validate.map(|own| {
+                Box::new(move |request: &ValidateRequest<'_>| {
+                    let given = ask(&own, request)?;
+                    let good = given.is_undefined() || given.is_null() || given == true;
+                    if good { Ok(None) } else { text(given).map(Some) }
+                }) as _
+            }),
+        });
     }
 
     #[wasm_bindgen(js_name = setTools)]
@@ -121,6 +154,26 @@ impl WasmEngine {
         self.0.recall_fetched(&recall_args(args)?, content.as_deref()).map_err(throw)
     }
 
+    /// The summaries that there were, and the running one.
+    pub fn summaries(&self) -> Result<JsValue> {
+        write(&self.0.summaries())
+    }
+
+    #[wasm_bindgen(js_name = windowKey)]
+    pub fn window_key(&self) -> Result<JsValue> {
+        write(&self.0.window_key())
+    }
+
+    #[wasm_bindgen(js_name = learnedWindow)]
+    pub fn learned_window(&self) -> Option<u32> {
+        self.0.learned_window()
+    }
+
+    #[wasm_bindgen(js_name = shareWindow)]
+    pub fn share_window(&mut self, window: u32) {
+        self.0.share_window(window);
+    }
+
     pub fn checkpoint(&self) -> String {
         self.0.checkpoint()
     }
@@ -139,6 +192,21 @@ fn recall_args(args: &str) -> Result<RecallArgs> {
 fn write<T: Serialize>(value: &T) -> Result<JsValue> {
     let json = serde_wasm_bindgen::Serializer::json_compatible();
     value.serialize(&json).map_err(|error| JsError::new(&error.to_string()).into())
+}
+
+/// Calls a function of the host; what it throws is a message.
+fn ask<T: Serialize + ?Sized>(own: &Function, argument: &T) -> Given<JsValue> {
+    let json = serde_wasm_bindgen::Serializer::json_compatible();
+    let argument = argument.serialize(&json).map_err(|error| error.to_string())?;
+    own.call1(&JsValue::NULL, &argument).map_err(|thrown| {
+        let message = js_sys::Reflect::get(&thrown, &"message".into()).ok();
+        let message = message.and_then(|message| message.as_string());
+        message.or_else(|| thrown.as_string()).unwrap_or_else(|| "it threw".to_owned())
+    })
+}
+
+fn text(given: JsValue) -> Given<String> {
+    given.as_string().ok_or_else(|| "it returned no string".to_owned())
 }
 
 fn throw(error: Error) -> JsValue {

@@ -338,7 +338,7 @@ fn plain_input(message: &str) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+    #![proptest_config(common::cases(192))]
 
     #[test]
     fn the_invariants_hold_turn_by_turn(all in transcript(), setting in setting()) {

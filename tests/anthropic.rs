@@ -34,7 +34,7 @@ fn grown(all: &[String], setting: &Setting, more: &str) -> Host {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+    #![proptest_config(common::cases(192))]
 
     #[test]
     fn the_invariants_hold_turn_by_turn(all in transcript(), setting in setting()) {

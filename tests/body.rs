@@ -49,7 +49,7 @@ fn an_unchanged_body_is_the_one_that_was_read() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(common::cases(48))]
 
     #[test]
     fn bytes_outside_the_edits_are_equal(

@@ -58,7 +58,7 @@ impl Host {
             let reply = match effect {
                 Effect::Decide { .. } => Reply::Done,
                 Effect::Summarize { .. } => Reply::Text { text: self.reply.clone() },
-                Effect::Put { .. } => Reply::Done,
+                _ => Reply::Done,
             };
             step = self.engine.resolve(effect.id(), reply).unwrap();
         }

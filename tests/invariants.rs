@@ -149,7 +149,7 @@ fn recalled(engine: &Engine, reference: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+    #![proptest_config(common::cases(192))]
 
     #[test]
     fn i2_i4_i5_i6_i7_i8_i9_hold_turn_by_turn(all in transcript(), setting in setting()) {

@@ -454,8 +454,9 @@ fn decided_by_host(
                 }));
                 Reply::Done
             }
-            Effect::Put { .. } => Reply::Done,
+
             Effect::Summarize { .. } => Reply::Text { text: common::host::good_summary("noted") },
+            _ => Reply::Done,
         };
         step = host.engine.resolve(effect.id(), reply).unwrap();
     }

@@ -4,17 +4,17 @@ use std::borrow::Cow;
 
 use super::Engine;
 use super::Totals;
+use super::fold::Chunk;
 use super::outcome::{
     CacheReport, Cause, DecideContext, Decided, Effect, Failure, Outcome, PlanRequest, Reason,
     Reply, Step, SummaryReport,
 };
 use crate::budget::Budget;
-use crate::decision::{Action, Place};
+use crate::decision::{Action, Decisions, Place};
 use crate::error::{Error, ErrorCode};
 use crate::options::invalid;
 use crate::overflow::{self, ErrorClass};
 use crate::stage::custom::{Wanted, Work};
-use crate::stage::summarize::Fold;
 use crate::stage::{
     self, Plan, Proposal, Run, Situation, Stage, StageName, StageOptions, reasoning,
 };
@@ -26,6 +26,12 @@ pub(super) struct Burst {
     pub(super) overflow: bool,
     pub(super) force: bool,
     pub(super) focus: Option<String>,
+    /// Summaries start over.
+    pub(super) fresh: bool,
+    /// What the view showed when it began; kept for prompts that are appended to it.
+    pub(super) start: Option<Decisions>,
+    /// A summary that starts over, as far as it is: its text, and the message that it ends before.
+    pub(super) draft: Option<(String, u32)>,
     /// Calibrated tokens when it began.
     pub(super) before: u32,
     /// The same uncalibrated.
@@ -56,8 +62,15 @@ pub(super) struct Burst {
 /// What an effect is for.
 pub(super) enum Waiting {
     Put(Proposal),
-    Summary { fold: Fold, attempt: u32 },
-    Stage { label: Cow<'static, str>, goal: u32, work: Work },
+    Summary(Chunk),
+    Stage {
+        label: Cow<'static, str>,
+        goal: u32,
+        work: Work,
+    },
+    /// The host is asked whether the burst may begin.
+    Gate,
+    Flush,
 }
 
 impl Engine {
@@ -180,11 +193,14 @@ impl Engine {
         }
         let tail = self.tail(&budget, overflow);
         let raw = self.raw();
-        self.burst = Some(Burst {
+        let burst = Burst {
             budget,
             overflow,
             force: request.force,
-            focus: request.focus,
+            focus: request.focus.or_else(|| self.options.summary.focus.clone()),
+            fresh: request.fresh || self.options.summary.fresh,
+            start: self.options.summary.append.then(|| self.decisions.clone()),
+            draft: None,
             before: tokens,
             raw,
             first: !self.decisions.any(),
@@ -200,11 +216,16 @@ impl Engine {
             stored: Vec::new(),
             custom: None,
             fold_to: None,
-        });
-        if pressed {
+        };
+        Ok(self.gate(burst))
+    }
+
+    /// Runs the burst that was begun.
+    pub(super) fn open(&mut self) -> Step {
+        if self.over_bytes().is_some() || self.over_images() {
             self.relieve();
         }
-        Ok(self.advance())
+        self.advance()
     }
 
     /// Takes media out of a request that holds too many bytes or images: they weigh most.
@@ -244,11 +265,23 @@ impl Engine {
                 burst.failures.push(Failure { effect: "put", code: "host", message });
                 None
             }
-            (Waiting::Summary { fold, attempt }, Reply::Text { text }) => {
+            (Waiting::Summary(chunk), Reply::Text { text }) => {
                 self.totals.calls = self.totals.calls.saturating_add(1);
-                self.summarized(&mut burst, fold, attempt, &text)
+                self.summarized(&mut burst, chunk, &text)
             }
-            (Waiting::Summary { .. }, Reply::Failed { message }) => {
+            (Waiting::Gate, Reply::Go { veto, pins }) => {
+                return Ok(self.opened(burst, veto, &pins));
+            }
+            (Waiting::Gate, Reply::Failed { message }) => {
+                burst.failures.push(Failure { effect: "burst", code: "host", message });
+                return Ok(self.opened(burst, false, &[]));
+            }
+            (Waiting::Flush, Reply::Done) => None,
+            (Waiting::Flush, Reply::Failed { message }) => {
+                burst.failures.push(Failure { effect: "flush", code: "host", message });
+                None
+            }
+            (Waiting::Summary(_), Reply::Failed { message }) => {
                 self.totals.calls = self.totals.calls.saturating_add(1);
                 self.summarizer_failed(&mut burst, "host", message);
                 None
@@ -268,8 +301,8 @@ impl Engine {
             (waiting, _) => {
                 burst.waiting.push((id, waiting));
                 self.burst = Some(burst);
-                let what = "a put or a decide is answered by done or failed, a summarize by text or \
-                            failed";
+                let what = "a put, flush or decide is answered by done or failed, a summarize by \
+                            text or failed, a burst by go or failed";
                 return Err(Error::at(ErrorCode::InvalidReply, "kind", what));
             }
         };
@@ -653,7 +686,7 @@ impl Engine {
     fn learn(&mut self, limit: Option<u32>, requested: Option<u32>) -> Option<u32> {
         let tokens = self.tokens();
         let Some(limit) = limit else { return Some(tokens) };
-        self.learn_window(self.window_key(), limit);
+        self.learn_window(self.learned_key(), limit);
         let usable = self.sizes.budget(limit).usable;
         if tokens <= usable {
             // By our count it would have fitted: the count is too low for this content. What the
@@ -666,7 +699,7 @@ impl Engine {
     }
 
     /// Ends a plan that took no decision.
-    fn idle(&mut self, reason: Reason) -> Step {
+    pub(super) fn idle(&mut self, reason: Reason) -> Step {
         let tokens = self.tokens();
         self.done(Outcome {
             compacted: false,
@@ -793,6 +826,7 @@ impl Engine {
                 "nothing of this conversation can be sent: it has results without calls only";
             self.notice("empty_view", what);
         }
+        outcome.failures.append(&mut self.faults.take());
         outcome.repairs = std::mem::take(&mut self.repairs);
         outcome.notices = std::mem::take(&mut self.notices);
         self.measured = Some(self.raw());

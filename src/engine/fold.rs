@@ -5,12 +5,30 @@ use super::Engine;
 use super::burst::{Burst, Waiting};
 use super::outcome::{Audit, Decided, Effect, Failure, SummaryReport};
 use crate::decision::{Author, Ref, Summary};
-use crate::stage::summarize::{self, Fold, WRAPPER};
+use crate::stage::summarize::{self, Fold, Sizes};
 use crate::stage::{Stage, StageName};
-use crate::summary::{self, Refusal, Request, audit, local};
-use crate::view::boundary;
+use crate::summary::protocol::{BuildRequest, Given, Piece, Protocols, ValidateRequest};
+use crate::summary::{self, Entry, EntryKind, Refusal, Request, audit, local};
+use crate::view::View;
+
+/// What one call of the summarizer is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk {
+    /// What the summary will stand for once it is taken.
+    fold: Fold,
+    /// First message of the span of this call, and the one after its last.
+    from: u32,
+    to: u32,
+    /// 1, or 2 where a first answer was refused.
+    attempt: u32,
+}
 
 impl Engine {
+    /// Puts functions of the host in place of parts of the engine.
+    pub fn set_protocols(&mut self, protocols: Protocols) {
+        self.protocols = protocols;
+    }
+
     /// One fold of the summarize stage.
     pub(super) fn fold(&mut self, burst: &mut Burst, stage: &Stage) -> Option<Vec<Effect>> {
         let situation = self.situation(burst, self.goal(burst, stage));
@@ -20,37 +38,117 @@ impl Engine {
             false => (f64::from(situation.tokens) * share) as u32,
         };
         let cap = self.summary_cap(burst);
-        let fold = match burst.fold_to {
+        let sizes = Sizes { head: self.head, cap, wrapper: self.wrapper, least };
+        let calls = self.options.summarizer && !burst.local_only && self.may_call(burst);
+        let mut fresh = None;
+        if burst.fresh {
+            // What would take more calls than there are left goes on from the summary there is.
+            let fold = summarize::plan(&situation, &sizes, true);
+            fresh = fold.filter(|fold| !calls || self.can_start_over(burst, fold));
+        }
+        let next = || match burst.fold_to {
             Some(to) => summarize::upto(&situation, to),
-            None => summarize::plan(&situation, self.head, cap, least),
+            None => summarize::plan(&situation, &sizes, false),
         };
-        let fold = fold?;
-        if self.options.summarizer && !fold.afresh && !burst.local_only && self.may_call(burst) {
-            let fold = self.chunk(burst, fold);
-            return Some(vec![self.ask(burst, fold, 1, None)]);
+        let fold = fresh.or_else(next)?;
+        let (rest, target, limit) = (situation.tokens, situation.target, situation.limit);
+        if let Some(effect) = self.flush(burst, &fold) {
+            return Some(vec![effect]);
+        }
+        if calls && (!fold.afresh || fresh.is_some()) {
+            let chunk = self.chunk(burst, fold);
+            return Some(vec![self.ask(burst, chunk, None)]);
         }
         // The local summarizer fills what it is given: what the target leaves, a third of the span.
-        let rest = situation.tokens.saturating_sub(fold.visible.saturating_add(self.head));
+        let rest = rest.saturating_sub(fold.visible.saturating_add(self.head));
         // Where the rest alone is over the target, half of what the limit leaves.
-        let left = match situation.target.saturating_sub(rest.saturating_add(WRAPPER)) {
+        let left = match target.saturating_sub(rest.saturating_add(self.wrapper)) {
             left if left >= LEAST_SUMMARY => left,
-            _ => situation.limit.saturating_sub(rest.saturating_add(WRAPPER)) / 2,
+            _ => limit.saturating_sub(rest.saturating_add(self.wrapper)) / 2,
         };
         let cap =
             cap.min(left.min((fold.visible.saturating_add(self.head)) / 3).max(LEAST_SUMMARY));
-        let entries = summary::entries(&self.transcript, fold.from, fold.to);
-        let previous = self.previous(&fold).map(|summary| &*summary.text);
-        let room = cap - cap / 5;
-        let family = self.family;
-        let text =
-            local::summarize(previous, &entries, room as usize, &|text| family.text(text) as usize);
+        let text = self.build(burst, &fold, cap - cap / 5);
         let taken = self.take_summary(burst, fold, text, Author::Local, cap);
         taken.then(Vec::new)
+    }
+
+    /// A summary that no model writes, of so many tokens at most.
+    fn build(&self, burst: &Burst, fold: &Fold, max_tokens: u32) -> String {
+        let entries = self.told(fold.from, fold.to);
+        let previous = self.previous(fold).map(|summary| &*summary.text);
+        let focus = burst.focus.as_deref();
+        if let Some(build) = &self.protocols.build {
+            let request = BuildRequest {
+                previous,
+                pieces: entries.iter().map(Piece::of).collect(),
+                sections: self.section_names(),
+                focus,
+                max_tokens,
+            };
+            let text = self.given("build", build(&request));
+            match text.map(|text| (self.family.text(text.trim()), text)) {
+                Some((tokens, text)) if (1..=max_tokens).contains(&tokens) => {
+                    return text.trim().to_owned();
+                }
+                Some((tokens, _)) => {
+                    let what = ["it has ", &tokens.to_string(), " tokens; from 1 to "].concat();
+                    self.fault("build", [&*what, &max_tokens.to_string(), " may be"].concat());
+                }
+                None => {}
+            }
+        }
+        let (span, template, max_tokens) = (&*entries, &self.template, max_tokens as usize);
+        let task = local::Task { previous, span, template, focus, max_tokens };
+        local::summarize(&task, &|text| self.family.text(text) as usize)
+    }
+
+    /// The messages `from..to` as whoever writes a summary gets to see them.
+    fn told(&self, from: u32, to: u32) -> Vec<Entry<'_>> {
+        let mut entries = summary::entries(&self.transcript, from, to);
+        if let Some(tool) = self.recall_name() {
+            entries.retain(|entry| !summary::is_recall(&self.transcript, entry, tool));
+        }
+        if let Some(prune) = &self.protocols.prune {
+            for entry in &mut entries {
+                if let EntryKind::Result { .. } = entry.kind
+                    && let Some(text) = self.given("prune", prune(&Piece::of(entry)))
+                {
+                    entry.text = text.into();
+                }
+            }
+        }
+        entries
+    }
+
+    fn section_names(&self) -> Vec<&str> {
+        self.template.sections.iter().map(|section| &*section.name).collect()
+    }
+
+    /// What a protocol gave; a failure is kept for the outcome.
+    fn given<T>(&self, what: &'static str, given: Given<T>) -> Option<T> {
+        given.map_err(|message| self.fault(what, message)).ok()
+    }
+
+    fn fault(&self, effect: &'static str, message: String) {
+        let mut faults = self.faults.borrow_mut();
+        // It is called for every piece: once is enough.
+        if faults.iter().all(|fault| fault.effect != effect) {
+            faults.push(Failure { effect, code: "host", message });
+        }
     }
 
     /// The summary that a fold goes on from.
     fn previous(&self, fold: &Fold) -> Option<&Summary> {
         self.decisions.summary.as_ref().filter(|_| !fold.afresh)
+    }
+
+    /// The text that the next call goes on from.
+    fn base<'b>(&'b self, burst: &'b Burst, fold: &Fold) -> Option<&'b str> {
+        match fold.afresh {
+            true => burst.draft.as_ref().map(|(text, _)| &**text),
+            false => self.previous(fold).map(|summary| &*summary.text),
+        }
     }
 
     /// Window of whoever writes the summaries. A burst after an overflow may think in larger
@@ -79,47 +177,88 @@ impl Engine {
         burst.calls < self.sizes.max_calls && !open && self.dry.is_none()
     }
 
-    /// Cuts a fold to the units whose text the summarizer can take in one call.
-    fn chunk(&self, burst: &Burst, fold: Fold) -> Fold {
-        let most = self.chunk_tokens(burst);
-        let mut chunk = Fold { to: fold.from, visible: 0, ..fold };
-        let mut tokens = 0;
-        let first = self.transcript.unit_of(fold.from);
-        for unit in &self.transcript.units[first..] {
-            if unit.end > fold.to {
+    /// Whether the calls that are left reach the end of a fold that starts over.
+    fn can_start_over(&self, burst: &Burst, fold: &Fold) -> bool {
+        let mut from = burst.draft.as_ref().map_or(fold.from, |(_, upto)| *upto);
+        let most = self.chunk_tokens(burst, fold);
+        for _ in burst.calls..self.sizes.max_calls {
+            if from >= fold.to {
+                break;
+            }
+            from = self.chunk_end(from, fold.to, most).0;
+        }
+        from >= fold.to
+    }
+
+    /// The units of a fold whose text the summarizer can take in one call.
+    fn chunk(&self, burst: &Burst, fold: Fold) -> Chunk {
+        if self.appends(burst, &fold) {
+            return Chunk { fold, from: fold.from, to: fold.to, attempt: 1 };
+        }
+        let from = match &burst.draft {
+            Some((_, upto)) if fold.afresh => *upto,
+            _ => fold.from,
+        };
+        let (to, visible) = self.chunk_end(from, fold.to, self.chunk_tokens(burst, &fold));
+        // Iterative folds are taken one by one.
+        let fold = if fold.afresh { fold } else { Fold { to, visible, ..fold } };
+        Chunk { fold, from, to, attempt: 1 }
+    }
+
+    /// Whether the prompt goes behind the messages themselves, as the provider has them in its cache.
+    fn appends(&self, burst: &Burst, fold: &Fold) -> bool {
+        let size =
+            burst.before.saturating_add(self.summary_cap(burst)).saturating_add(INSTRUCTIONS);
+        let fits = size <= self.summarizer_window(burst) && !burst.overflow;
+        burst.start.is_some() && fits && !fold.afresh && self.body.is_none()
+    }
+
+    /// Where a chunk of so many tokens ends, and the tokens that it takes in the view.
+    fn chunk_end(&self, from: u32, end: u32, most: u32) -> (u32, u32) {
+        let (mut to, mut visible, mut tokens) = (from, 0, 0);
+        for unit in &self.transcript.units[self.transcript.unit_of(from)..] {
+            if unit.end > end {
                 break;
             }
             let entries = summary::entries(&self.transcript, unit.start, unit.end);
             tokens += self.family.text(&summary::flat_text(&entries, 1.0));
-            if tokens > most && chunk.to > chunk.from {
+            if tokens > most && to > from {
                 break;
             }
-            chunk.to = unit.end;
-            chunk.visible += if unit.shown { unit.tokens } else { 0 };
+            to = unit.end;
+            visible += if unit.shown { unit.tokens } else { 0 };
         }
-        chunk
+        (to, visible)
     }
 
     /// Raw tokens of transcript text in one prompt: half of what the summarizer's window leaves.
-    fn chunk_tokens(&self, burst: &Burst) -> u32 {
+    fn chunk_tokens(&self, burst: &Burst, fold: &Fold) -> u32 {
         let window = self.summarizer_window(burst);
-        let previous = self.decisions.summary.as_ref();
-        let previous = previous.map_or(0, |summary| self.family.text(&summary.text));
+        let previous = self.base(burst, fold).map_or(0, |text| self.family.text(text));
         let half = self.sizes.budget(window).usable.saturating_sub(previous) / 2;
         let rest = window.saturating_sub(self.summary_cap(burst) + previous + INSTRUCTIONS);
         half.min(rest).max(128)
     }
 
-    fn ask(
-        &mut self,
-        burst: &mut Burst,
-        fold: Fold,
-        attempt: u32,
-        refused: Option<&Refusal>,
-    ) -> Effect {
-        let entries = summary::entries(&self.transcript, fold.from, fold.to);
+    /// The text of a chunk, within its tokens.
+    fn chunk_text(&self, burst: &Burst, chunk: &Chunk) -> String {
+        let entries = self.told(chunk.from, chunk.to);
+        let most = self.chunk_tokens(burst, &chunk.fold);
+        if let Some(format) = &self.protocols.format {
+            let pieces: Vec<Piece<'_>> = entries.iter().map(Piece::of).collect();
+            if let Some(mut text) = self.given("format", format(&pieces)) {
+                let mut bytes = text.len();
+                while self.family.text(&text) > most && bytes > 64 {
+                    bytes = bytes / 4 * 3;
+                    text = summary::bounded(&text, bytes);
+                }
+                if !text.ends_with('\n') {
+                    text.push('\n');
+                }
+                return text;
+            }
+        }
         let mut text = summary::flat_text(&entries, 1.0);
-        let most = self.chunk_tokens(burst);
         // A unit that is too large alone is bounded harder, never cut off unread.
         let mut scale = 1.0;
         while self.family.text(&text) > most && scale > 0.001 {
@@ -127,45 +266,79 @@ impl Engine {
             text = summary::flat_text(&entries, scale);
         }
         if self.family.text(&text) > most {
-            text.truncate(boundary(&text, most as usize * 2));
+            text = summary::bounded(&text, most as usize * 2);
         }
-        let prompt = summary::prompt(&Request {
-            previous: self.decisions.summary.as_ref().map(|summary| &*summary.text),
+        text
+    }
+
+    fn ask(&mut self, burst: &mut Burst, chunk: Chunk, refused: Option<&Refusal>) -> Effect {
+        let appended = self.appends(burst, &chunk.fold);
+        let text = if appended { String::new() } else { self.chunk_text(burst, &chunk) };
+        let request = Request {
+            previous: self.base(burst, &chunk.fold),
             text: &text,
             focus: burst.focus.as_deref(),
             nonce: &self.nonce,
             max_tokens: self.summary_cap(burst),
             refused,
-        });
+        };
+        let (system, prompt, view) = match &burst.start {
+            Some(start) if appended => {
+                let view = View { decisions: start, ..self.view() };
+                let prompt = summary::appended_prompt(&self.template, &request);
+                (String::new(), prompt, Some(view.items_before(0, chunk.to)))
+            }
+            _ => (summary::system_prompt(&self.template), summary::prompt(&request), None),
+        };
         let id = self.effect_id();
         burst.calls += 1;
-        burst.waiting.push((id, Waiting::Summary { fold, attempt }));
+        burst.waiting.push((id, Waiting::Summary(chunk)));
         Effect::Summarize {
             id,
-            system: summary::system_prompt(),
+            system,
             prompt,
             max_tokens: self.summary_cap(burst),
-            from: fold.from,
-            to: fold.to,
-            attempt,
+            from: chunk.from,
+            to: chunk.to,
+            attempt: chunk.attempt,
+            view,
         }
+    }
+
+    /// What is wrong with a reply.
+    fn check(&self, text: &str, most: u32, replaced: u32) -> Result<(), Refusal> {
+        let tokens = if text.is_empty() { 0 } else { self.family.text(text).max(1) };
+        summary::check_size(tokens, most, replaced)?;
+        if let Some(validate) = &self.protocols.validate {
+            let request = ValidateRequest { text, sections: self.section_names(), tokens };
+            match self.given("validate", validate(&request)) {
+                Some(None) => return Ok(()),
+                Some(Some(why)) => return Err(Refusal::Host(why)),
+                None => {}
+            }
+        }
+        summary::check(text, &self.template, &self.nonce)
     }
 
     /// Takes a reply of the summarizer, or asks once more.
     pub(super) fn summarized(
         &mut self,
         burst: &mut Burst,
-        fold: Fold,
-        attempt: u32,
+        chunk: Chunk,
         text: &str,
     ) -> Option<Effect> {
         let text = text.trim();
-        let replaced = fold.visible.saturating_add(self.head).saturating_sub(WRAPPER);
+        let Chunk { fold, to, .. } = chunk;
         let cap = self.summary_cap(burst);
-        let checked = summary::check(text, cap, replaced, &self.nonce, self.family);
-        match checked {
-            Err(refusal) if attempt == 1 && burst.calls < self.sizes.max_calls => {
-                return Some(self.ask(burst, fold, 2, Some(&refusal)));
+        let unfinished = fold.afresh && to < fold.to;
+        let replaced = match unfinished {
+            // A draft takes the place of nothing yet.
+            true => u32::MAX,
+            false => fold.visible.saturating_add(self.head).saturating_sub(self.wrapper),
+        };
+        match self.check(text, cap, replaced) {
+            Err(refusal) if chunk.attempt == 1 && burst.calls < self.sizes.max_calls => {
+                return Some(self.ask(burst, Chunk { attempt: 2, ..chunk }, Some(&refusal)));
             }
             // Headings alone are not worth losing a good text for.
             Err(refusal) if !refusal.is_minor() => {
@@ -178,7 +351,9 @@ impl Engine {
             }
             Ok(()) => {}
         }
-        if self.take_summary(burst, fold, text.to_owned(), Author::Host, cap + cap / 4) {
+        if unfinished {
+            burst.draft = Some((text.to_owned(), to));
+        } else if self.take_summary(burst, fold, text.to_owned(), Author::Host, cap + cap / 4) {
             self.breaker = Default::default();
         } else {
             let what = "it does not make the view smaller".to_owned();
@@ -195,6 +370,7 @@ impl Engine {
     ) {
         burst.failures.push(Failure { effect: "summarize", code, message });
         burst.local_only = true;
+        burst.draft = None;
         self.breaker.failures = self.breaker.failures.saturating_add(1);
         self.breaker.turns = 0;
     }
@@ -208,7 +384,13 @@ impl Engine {
         by: Author,
         cap: u32,
     ) -> bool {
-        let entries = summary::entries(&self.transcript, fold.from, fold.to);
+        let mut entries = summary::entries(&self.transcript, fold.from, fold.to);
+        let span = summary::full_text(&entries);
+        // What was recalled was needed; how it was asked for is no content.
+        let recall = self.recall_name();
+        entries.retain(
+            |entry| !matches!(entry.kind, EntryKind::Call { name } if Some(name) == recall),
+        );
         let old = self.previous(&fold);
         let room = cap.saturating_sub(self.family.text(&text)).max(self.identifier_room(burst));
         let previous = old.map(|summary| &*summary.text);
@@ -221,14 +403,14 @@ impl Engine {
             text.push_str(&lost.appendix);
         }
         // Earlier spans are part of the name, so that it stands for all covered messages.
-        let mut span = old.map(|summary| summary.reference.to_string()).unwrap_or_default();
-        span.push_str(&summary::full_text(&entries));
+        let mut name = old.map(|summary| summary.reference.to_string()).unwrap_or_default();
+        name.push_str(&span);
         let body = fold.to - self.transcript.lead;
         let tokens = self.family.text(&text);
         let summary = Summary {
             covered: body,
             chain: self.transcript.chain_at(body).unwrap_or_default(),
-            reference: Ref::of(&span),
+            reference: Ref::of(&name),
             by,
             version: self.decisions.summary.as_ref().map_or(0, |summary| summary.version) + 1,
             text,
@@ -250,6 +432,8 @@ impl Engine {
             self.recount();
             return false;
         }
+        burst.draft = None;
+        burst.fresh = false;
         burst.took(StageName::Summarize);
         burst.decisions.push(Decided {
             stage: burst.label(StageName::Summarize),

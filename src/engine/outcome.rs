@@ -21,6 +21,8 @@ pub struct PlanRequest {
     pub force: bool,
     /// What a summary should give the most room to.
     pub focus: Option<String>,
+    /// A summary is to start over from the first message, without the previous one.
+    pub fresh: bool,
     /// Say what would be decided, and decide nothing. No effects are asked for: the local
     /// summarizer stands in for the host's, and the store is taken to work.
     pub dry_run: bool,
@@ -36,7 +38,7 @@ impl PlanRequest {
     pub fn from_json(text: &str) -> Result<PlanRequest, Error> {
         let code = ErrorCode::InvalidOption;
         let json = parse(text, "request", code)?;
-        let known = ["usage", "overflow", "force", "focus", "dryRun", "serverHistory"];
+        let known = ["usage", "overflow", "force", "focus", "fresh", "dryRun", "serverHistory"];
         let from = Arguments::new(json.root(), "request", code, &known)?;
         let usage = match from.get("usage") {
             None => None,
@@ -63,6 +65,7 @@ impl PlanRequest {
             overflow,
             force: from.flag("force")?.unwrap_or_default(),
             focus: from.owned("focus")?,
+            fresh: from.flag("fresh")?.unwrap_or_default(),
             dry_run: from.flag("dryRun")?.unwrap_or_default(),
             server_history: from.flag("serverHistory")?.unwrap_or_default(),
         })
@@ -105,6 +108,34 @@ pub enum Effect {
         to: u32,
         /// 1, or 2 where a first answer was refused.
         attempt: u32,
+        /// Where `prompt` is to be appended to the conversation instead of standing alone: the view
+        /// up to the end of the span, as the provider may have it in its cache; `system` is empty.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        view: Option<Vec<Item>>,
+    },
+    /// A burst is about to begin; reply with go.
+    Burst {
+        /// To be named in the reply.
+        id: u32,
+        /// `size`, `overflow` or `force`.
+        cause: &'static str,
+        /// Calibrated tokens of the view.
+        tokens: u32,
+        /// Where the burst may stop.
+        target: u32,
+        /// First message of the protected tail.
+        tail: u32,
+    },
+    /// Messages are about to be folded, and can be saved elsewhere; reply with done.
+    Flush {
+        /// To be named in the reply.
+        id: u32,
+        /// Their whole text.
+        text: String,
+        /// First message.
+        from: u32,
+        /// The message after the last.
+        to: u32,
     },
     /// A stage of the host's own runs: hand each decision that it wants to
     /// [`Engine::propose`](crate::Engine::propose), then reply with done, or with failed to take
@@ -154,9 +185,11 @@ impl Effect {
     /// The id to reply to.
     pub fn id(&self) -> u32 {
         match self {
-            Effect::Summarize { id, .. } | Effect::Decide { id, .. } | Effect::Put { id, .. } => {
-                *id
-            }
+            Effect::Summarize { id, .. }
+            | Effect::Put { id, .. }
+            | Effect::Decide { id, .. }
+            | Effect::Burst { id, .. }
+            | Effect::Flush { id, .. } => *id,
         }
     }
 }
@@ -171,6 +204,13 @@ pub enum Reply {
     },
     /// It was done.
     Done,
+    /// The burst may begin, or not.
+    Go {
+        /// It must not.
+        veto: bool,
+        /// Messages that are never to be compacted from now on.
+        pins: Vec<u32>,
+    },
     /// It could not be done.
     Failed {
         /// Why, in words.
@@ -179,25 +219,32 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Reads a reply from JSON: `{"kind":"text","text":…}`, `{"kind":"done"}` or
-    /// `{"kind":"failed","message":…}`.
+    /// Reads a reply from JSON: `{"kind":"text","text":…}`, `{"kind":"done"}`,
+    /// `{"kind":"go","veto":…,"pins":[…]}` or `{"kind":"failed","message":…}`.
     ///
     /// # Errors
     /// `invalid_reply` naming the member.
     pub fn from_json(text: &str) -> Result<Reply, Error> {
         let code = ErrorCode::InvalidReply;
         let json = parse(text, "reply", code)?;
-        let from = Arguments::new(json.root(), "reply", code, &["kind", "text", "message"])?;
+        let known = ["kind", "text", "message", "veto", "pins"];
+        let from = Arguments::new(json.root(), "reply", code, &known)?;
         match from.text("kind")?.as_deref() {
             Some("text") => {
                 let text = from.owned("text")?;
                 Ok(Reply::Text { text: from.required("text", text)? })
             }
             Some("done") => Ok(Reply::Done),
+            Some("go") => {
+                let pins = from.list("pins")?.unwrap_or_default();
+                let pins = pins.iter().map(|index| index.count()).collect::<Option<_>>();
+                let pins = pins.ok_or_else(|| from.wrong("pins", "indices of messages"))?;
+                Ok(Reply::Go { veto: from.flag("veto")?.unwrap_or_default(), pins })
+            }
             Some("failed") => {
                 Ok(Reply::Failed { message: from.owned("message")?.unwrap_or_default() })
             }
-            _ => Err(from.wrong("kind", "\"text\", \"done\" or \"failed\"")),
+            _ => Err(from.wrong("kind", "\"text\", \"done\", \"go\" or \"failed\"")),
         }
     }
 }
@@ -241,6 +288,8 @@ pub enum Reason {
     NotAnOverflow,
     /// The provider keeps the conversation itself: the request holds only what is new.
     ServerSideHistory,
+    /// The host did not let the burst begin.
+    Vetoed,
 }
 
 /// Why a decision was taken.
@@ -305,7 +354,7 @@ pub struct CacheReport {
 /// An effect that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// `summarize`, `put` or `decide`.
+    /// `summarize`, `put`, `decide`, `burst` or `flush`, or the protocol that failed.
     pub effect: &'static str,
     /// `host` where the host failed, else why the reply was refused.
     pub code: &'static str,

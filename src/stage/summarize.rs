@@ -12,17 +12,29 @@ pub(crate) struct Fold {
     pub to: u32,
     /// Tokens that the span takes in the view now.
     pub visible: u32,
-    /// The running summary has outgrown a window that shrank: fold everything again from the
-    /// first message, without it.
+    /// Everything is folded again from the first message, without the running summary.
     pub afresh: bool,
 }
 
-/// Chooses the span. `head` is the size of the running summary in the view now, `cap` the most a
-/// new one may take, `least` the tokens that a fold must free; all raw estimates.
-pub(crate) fn plan(situation: &Situation<'_>, head: u32, cap: u32, least: u32) -> Option<Fold> {
+/// What a fold may cost, all raw estimates in tokens.
+pub(crate) struct Sizes {
+    /// The running summary in the view now.
+    pub head: u32,
+    /// The most that a new one may take.
+    pub cap: u32,
+    /// What stands around it.
+    pub wrapper: u32,
+    /// What a fold must free.
+    pub least: u32,
+}
+
+/// Chooses the span. It starts over where the host wants that, or where the running summary has
+/// outgrown a window that shrank.
+pub(crate) fn plan(situation: &Situation<'_>, sizes: &Sizes, fresh: bool) -> Option<Fold> {
+    let Sizes { head, cap, wrapper, least } = *sizes;
     let transcript = situation.view.transcript;
     let covered = transcript.lead.saturating_add(situation.view.decisions.covered());
-    let afresh = head > cap + cap / 2 + WRAPPER;
+    let afresh = fresh && covered > transcript.lead || head > cap + cap / 2 + wrapper;
     let from = if afresh { transcript.lead } else { covered };
     let before = if afresh { 0 } else { head };
     let mut fold = Fold { from, to: from, visible: 0, afresh };
@@ -39,12 +51,12 @@ pub(crate) fn plan(situation: &Situation<'_>, head: u32, cap: u32, least: u32) -
         let after = situation
             .tokens
             .saturating_sub(fold.visible.saturating_add(head))
-            .saturating_add(grown(before, all, cap));
+            .saturating_add(sizes.grown(before, all));
         if after <= situation.target && fold.to >= covered {
             break;
         }
     }
-    let grown = grown(before, all, cap);
+    let grown = sizes.grown(before, all);
     let saved = fold.visible.saturating_add(head).saturating_sub(grown);
     (fold.to > from && fold.to >= covered && saved > least).then_some(fold)
 }
@@ -59,10 +71,12 @@ pub(crate) fn upto(situation: &Situation<'_>, to: u32) -> Option<Fold> {
     (from < to).then_some(Fold { from, to, visible, afresh: false })
 }
 
-/// Expected size of the summary after a fold of so many tokens.
-fn grown(head: u32, span: u32, cap: u32) -> u32 {
-    head.max(WRAPPER).saturating_add(span / 6).min(cap + WRAPPER)
+impl Sizes {
+    /// Expected size of the summary after a fold of so many tokens.
+    fn grown(&self, head: u32, span: u32) -> u32 {
+        head.max(self.wrapper).saturating_add(span / 6).min(self.cap + self.wrapper)
+    }
 }
 
-/// Tokens of the label around a summary in the view.
+/// Tokens around a summary in the view, with the usual label.
 pub(crate) const WRAPPER: u32 = 120;

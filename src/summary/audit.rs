@@ -304,7 +304,7 @@ mod tests {
     }
 
     fn entry<'a>(index: usize, kind: EntryKind<'a>, text: &'a str) -> Entry<'a> {
-        Entry { index, kind, text: text.into() }
+        Entry { index, part: 0, kind, text: text.into() }
     }
 
     const RESULT: EntryKind<'_> = EntryKind::Result { name: "bash", is_error: false };

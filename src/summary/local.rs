@@ -1,7 +1,7 @@
 //! The built-in summarizer: extractive, structured, deterministic.
 //!
 //! It reads the span once, in order, and files what it meets as short items on a
-//! page of six sections. The previous summary is read back into the same page
+//! page, whose items a template then puts under its headings. The previous summary is read back into the same page
 //! first, so that merging is nothing but going on. Every item has a rank, and
 //! the sections are filled by rank within shares of the room.
 
@@ -9,42 +9,41 @@ mod page;
 mod signs;
 
 use self::page::Label::{self, *};
-use self::page::{LINE, Page};
+use self::page::{LINE, Page, focus_words};
 use self::signs::*;
 use super::audit::identifiers::{Kind, classify, identifiers};
 use super::audit::reading::{
     any, asks, clip, clip_front, each_line, ends_in, excerpt, has, join, mentions, prose, rules,
     spoken, strip, unmark, walk_json,
 };
+use super::template::Template;
 use super::{Entry, EntryKind};
 use std::borrow::Cow;
 
-/// Six section headings of the `task` template, in order.
-pub(crate) const SECTIONS: [&str; 6] = [
-    "Session intent",
-    "Current state",
-    "Key facts & decisions",
-    "Artifacts",
-    "Constraints & preferences",
-    "Next steps",
-];
+/// What is to be summarized, and how.
+pub(crate) struct Task<'t> {
+    /// A summary made by this function or by a model.
+    pub previous: Option<&'t str>,
+    pub span: &'t [Entry<'t>],
+    pub template: &'t Template,
+    /// What gets the most room.
+    pub focus: Option<&'t str>,
+    pub max_tokens: usize,
+}
 
-/// Folds `previous` (a summary made by this function or by a model, or none)
-/// and `span` into a new summary of at most `max_tokens` as counted by `count`.
+/// Folds the previous summary and the span into a new summary of at most `max_tokens` as counted
+/// by `count`.
 ///
-/// With room for them all six headings are there; with very little room only
-/// the intent is, and with none at all the result is empty.
-pub(crate) fn summarize(
-    previous: Option<&str>,
-    span: &[Entry<'_>],
-    max_tokens: usize,
-    count: &dyn Fn(&str) -> usize,
-) -> String {
-    let previous = previous.unwrap_or("").trim_end();
+/// With room for them all headings are there; with very little room only the intent is, and with
+/// none at all the result is empty.
+pub(crate) fn summarize(task: &Task<'_>, count: &dyn Fn(&str) -> usize) -> String {
+    let Task { span, template, max_tokens, .. } = *task;
+    let previous = task.previous.unwrap_or_default().trim_end();
     if span.is_empty() && !previous.is_empty() && count(previous) <= max_tokens {
         return previous.to_string();
     }
-    let page = Page::recall(previous, !span.is_empty());
+    let mut page = Page::recall(previous, !span.is_empty(), template);
+    page.focus = focus_words(task.focus.unwrap_or(""));
     let mut scan = Scan {
         first: page.len() == 0,
         page,
@@ -55,7 +54,7 @@ pub(crate) fn summarize(
         scan.entry(entry);
     }
     scan.finish();
-    scan.page.write(max_tokens, count)
+    scan.page.write(max_tokens, template, count)
 }
 
 /// A call whose result is not there yet.
@@ -160,7 +159,8 @@ impl<'s> Scan<'s> {
         prose(text, &mut |sentence| {
             let open = ends_in(sentence, ":?：？؟");
             let plan = notes > 3 || open || sentence.len() < 25 || is_plan(sentence);
-            if !plan && mentions(sentence, FINDINGS) {
+            let wanted = !self.page.focus.is_empty() && self.page.wants(sentence);
+            if wanted || !plan && mentions(sentence, FINDINGS) {
                 notes += 1;
                 self.add(Fact, excerpt(sentence, 300));
             }
@@ -329,6 +329,13 @@ impl<'s> Scan<'s> {
         if errors.is_empty() && failed {
             errors.push(text);
         }
+        if !self.page.focus.is_empty() {
+            // What a tool printed on the matter, one line of each kind.
+            let wanted = text.lines().find(|line| line.len() > 3 && self.page.wants(line));
+            if let Some(line) = wanted {
+                self.add(Fact, excerpt(line, 200));
+            }
+        }
         let from = match call.run {
             true => join(&[" (from `", clip(&call.text, 80), "`)"]),
             false => String::new(),
@@ -393,6 +400,25 @@ impl<'s> Scan<'s> {
 mod tests {
     use super::*;
 
+    const SECTIONS: [&str; 6] = [
+        "Session intent",
+        "Current state",
+        "Key facts & decisions",
+        "Artifacts",
+        "Constraints & preferences",
+        "Next steps",
+    ];
+
+    fn summarize(
+        previous: Option<&str>,
+        span: &[Entry<'_>],
+        max_tokens: usize,
+        count: &dyn Fn(&str) -> usize,
+    ) -> String {
+        let template = &Template::default();
+        super::summarize(&Task { previous, span, template, focus: None, max_tokens }, count)
+    }
+
     fn count(text: &str) -> usize {
         text.len().div_ceil(4)
     }
@@ -400,6 +426,7 @@ mod tests {
     fn span<'a>(parts: &[(EntryKind<'a>, &'a str)]) -> Vec<Entry<'a>> {
         let entry = |(index, (kind, text)): (usize, &(EntryKind<'a>, &'a str))| Entry {
             index,
+            part: 0,
             kind: *kind,
             text: Cow::Borrowed(*text),
         };
@@ -508,7 +535,7 @@ mod tests {
     fn fits_any_room_and_any_counter() {
         let long = "必须保持缩进。 You must keep the indentation. What now? ".repeat(300);
         let mut entries = coding();
-        entries.push(Entry { index: 99, kind: USER, text: Cow::Borrowed(&long) });
+        entries.push(Entry { index: 99, part: 0, kind: USER, text: Cow::Borrowed(&long) });
         for max in (0..120).chain((120..1200).step_by(31)) {
             let text = summarize(None, &entries, max, &count);
             assert!(count(&text) <= max, "{max}: {text}");
@@ -649,7 +676,7 @@ mod tests {
         let entries: Vec<_> = texts
             .iter()
             .zip(kinds.iter().cycle())
-            .map(|(text, kind)| Entry { index: 0, kind: *kind, text: Cow::Borrowed(text) })
+            .map(|(text, kind)| Entry { index: 0, part: 0, kind: *kind, text: Cow::Borrowed(text) })
             .collect();
         entries.iter().for_each(|entry| scan.entry(entry));
         assert!(scan.page.len() < 300, "{}", scan.page.len());

@@ -17,15 +17,44 @@ pub enum Mood {
     Throws,
     ToolCall,
     NoSections,
+    /// Another of the others each time, by this seed.
+    Fickle(u32),
+}
+
+impl Mood {
+    fn of_the_moment(self, call: usize) -> Mood {
+        use Mood::{Blank, Echo, Good, NoSections, Throws, ToolCall, Verbose};
+        match self {
+            Mood::Fickle(seed) => [Good, Blank, Verbose, Echo, Good, Throws, ToolCall, NoSections]
+                [draw(seed, call, 8)],
+            mood => mood,
+        }
+    }
+}
+
+/// A number below `below`, the same for the same seed and call.
+fn draw(seed: u32, call: usize, below: usize) -> usize {
+    let mixed = (u64::from(seed) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ call as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed >> 33) as usize % below
 }
 
 pub struct Host {
     pub engine: Engine,
     pub store: BTreeMap<String, String>,
     pub store_fails: bool,
+    /// The store fails at some calls, by this seed.
+    pub store_flaky: Option<u32>,
     pub mood: Mood,
     /// Prompts that the summarizer was given.
     pub prompts: Vec<String>,
+    /// Bursts that began, or wanted to.
+    pub bursts: Vec<Effect>,
+    /// What the hook before a burst says; it fails where there is none.
+    pub go: Option<Reply>,
+    /// Spans that were handed over before they were folded.
+    pub flushed: Vec<(u32, u32, String)>,
+    calls: usize,
     known: usize,
 }
 
@@ -50,8 +79,13 @@ impl Host {
             engine,
             store: BTreeMap::new(),
             store_fails: false,
+            store_flaky: None,
             mood: Mood::Good,
             prompts: Vec::new(),
+            bursts: Vec::new(),
+            go: Some(Reply::Go { veto: false, pins: Vec::new() }),
+            flushed: Vec::new(),
+            calls: 0,
             known: 0,
         }
     }
@@ -86,16 +120,31 @@ impl Host {
     }
 
     fn perform(&mut self, effect: &Effect) -> Reply {
+        self.calls += 1;
+        let flaky = self.store_flaky.is_some_and(|seed| draw(seed, self.calls, 3) == 0);
         match effect {
             Effect::Decide { .. } => Reply::Done,
-            Effect::Put { .. } if self.store_fails => Reply::Failed { message: "disk full".into() },
+            Effect::Put { .. } if self.store_fails || flaky => {
+                Reply::Failed { message: "disk full".into() }
+            }
             Effect::Put { key, content, .. } => {
                 self.store.insert(key.clone(), content.clone());
                 Reply::Done
             }
+            Effect::Burst { .. } => {
+                self.bursts.push(effect.clone());
+                self.go.clone().unwrap_or(Reply::Failed { message: "no idea".into() })
+            }
+            Effect::Flush { text, from, to, .. } => {
+                self.flushed.push((*from, *to, text.clone()));
+                match flaky {
+                    true => Reply::Failed { message: "busy".into() },
+                    false => Reply::Done,
+                }
+            }
             Effect::Summarize { prompt, system, max_tokens, .. } => {
                 self.prompts.push(prompt.clone());
-                match self.mood {
+                match self.mood.of_the_moment(self.calls) {
                     Mood::Throws => Reply::Failed { message: "boom".into() },
                     mood => Reply::Text { text: reply(mood, prompt, system, *max_tokens) },
                 }
@@ -125,7 +174,7 @@ pub fn good_summary(line: &str) -> String {
 
 fn reply(mood: Mood, prompt: &str, system: &str, max_tokens: u32) -> String {
     match mood {
-        Mood::Good | Mood::Throws => good_summary("noted"),
+        Mood::Good | Mood::Throws | Mood::Fickle(_) => good_summary("noted"),
         Mood::Blank => " \n ".to_owned(),
         Mood::Verbose => "very long ".repeat(max_tokens as usize * 2),
         Mood::Echo => format!("{system}\n{prompt}"),

@@ -17,6 +17,8 @@ pub mod walk;
 
 use std::path::Path;
 
+use proptest::test_runner::Config as ProptestConfig;
+
 /// A transcript of `tests/data`, as the text of its file.
 pub fn data(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
@@ -35,4 +37,11 @@ pub fn messages(json: &str) -> Vec<String> {
     let values: Vec<Box<serde_json::value::RawValue>> =
         serde_json::from_str(json).expect("an array");
     values.iter().map(|value| value.get().to_owned()).collect()
+}
+
+/// So many random cases, unless `PROPTEST_CASES` says how many.
+pub fn cases(usual: u32) -> ProptestConfig {
+    let config = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { config.cases } else { usual };
+    ProptestConfig { cases, ..config }
 }

@@ -68,15 +68,21 @@ for (const options of [128_000, '128k', null, [], () => ({})]) {
 test('an unknown option is answered with all that are known, those of the layer too', () => {
   const known = (kind) => {
     try {
-      new kind({ windows: 1 });
+      new kind({ widow: 1 });
     } catch (error) {
-      assert.equal(error.path, 'options.windows');
+      assert.equal(error.path, 'options.widow');
       return /known are (.*)$/.exec(error.message)[1].split(', ');
     }
   };
   const session = known(Session);
   for (const name of ['window', 'store', 'summarizer', 'pin']) assert.ok(session.includes(name));
-  assert.deepEqual(known(Compactor), [...session, 'onEvent']);
+  assert.deepEqual(known(Compactor), [
+    ...session,
+    'onEvent',
+    'summarizerTimeout',
+    'storeTimeout',
+    'hookTimeout',
+  ]);
   // Neither is an option of a stage or of summaries.
   assert.throws(
     () => new Compactor({ summary: { tokens: 1 } }),
@@ -178,7 +184,7 @@ for (const [path, request] of [
 test('an unknown member of a request is answered with all that are known', async () => {
   await assert.rejects(new Compactor({ window }).compact([], { bogus: 1 }), {
     message:
-      'request.bogus: unknown; known are tools, system, usage, overflow, force, focus, dryRun, serverHistory, signal',
+      'request.bogus: unknown; known are tools, system, usage, overflow, force, focus, fresh, dryRun, serverHistory, signal',
   });
   await new Compactor({ window }).compact([], { bogus: undefined });
 });

@@ -82,15 +82,19 @@ test('the tarball holds what the exports name, and nothing else', (t) => {
     }
   }
 
-  const modules = files.filter((file) => file.endsWith('.js'));
+  const modules = files.filter((file) => file.endsWith('.js') && !file.startsWith('cli/'));
   const allowed = new Set([
     'LICENSE',
     'README.md',
+    'CLI.md',
     'package.json',
     'cjs/package.json',
     'cjs/wasm/index.d.ts',
     'wasm/index.d.ts',
     'wasm/tidemark_bg.wasm',
+    'cli/LICENSES.txt',
+    'cli/main.js',
+    'cli/report.html',
     ...modules.flatMap((file) => [file, file.replace(/js$/, 'd.ts')]),
   ]);
   assert.deepEqual(new Set(files), allowed, 'modules with their declarations, and the wasm');
@@ -150,6 +154,13 @@ test('importing it starts nothing: no wasm is compiled before first use', () => 
   `;
   write('lazy.mjs', program);
   assert.deepEqual(JSON.parse(run(process.execPath, ['lazy.mjs'])), [0, true]);
+});
+
+test('the command line runs, and says its version', () => {
+  const { version } = JSON.parse(readFileSync(join(root, 'pkg/package.json'), 'utf8'));
+  assert.equal(run('npx', ['--no-install', 'tidemark', '--version']).trim(), version);
+  write('chat.json', '[{"role":"user","content":"Which port?"}]');
+  assert.match(run('npx', ['--no-install', 'tidemark', 'inspect', 'chat.json']), /1 message/);
 });
 
 test('a bundler that goes by sideEffects keeps what starts the engine, and only that', () => {

@@ -1,12 +1,15 @@
-//! The page that a summary is: labelled items under six headings, read back
-//! from text, kept within bounds, and written within a number of tokens.
+//! The page that a summary is: labelled items, kept in six lists within bounds, read back from
+//! text, and written under the headings of a template within a number of tokens.
 
-use super::SECTIONS;
+use std::borrow::Cow;
+
+use super::signs::DECISIONS;
 use crate::summary::audit::reading::{
-    clip, clip_front, ends_in, excerpt, fnv, join, letters, prose, ranked, unmark,
+    clip, clip_front, ends_in, excerpt, fnv, join, letters, mentions, prose, ranked, unmark,
 };
+use crate::summary::template::{Template, Topic};
 
-/// What each section may use of the room, in percent.
+/// What each list may use of the room, in percent: intent, state, facts, artifacts, constraints, next.
 const SHARES: [usize; 6] = [24, 20, 18, 16, 14, 8];
 /// The longest line, in bytes, but for a marker and a label.
 pub(super) const LINE: usize = 380;
@@ -59,6 +62,50 @@ impl Label {
         (section, name)
     }
 
+    /// What the items tell of.
+    fn topic(self) -> Topic {
+        match self {
+            Asked | Open | Answered => Topic::Requests,
+            Question => Topic::Questions,
+            Done => Topic::Done,
+            _ => [
+                Topic::Intent,
+                Topic::State,
+                Topic::Facts,
+                Topic::Artifacts,
+                Topic::Constraints,
+                Topic::Next,
+            ][self.home().0],
+        }
+    }
+
+    /// What a text without a label is in the section of a topic.
+    fn of(topic: Topic) -> Label {
+        match topic {
+            Topic::Intent => Aim,
+            Topic::Requests => Asked,
+            Topic::State => Earlier,
+            Topic::Questions => Question,
+            Topic::Done => Done,
+            Topic::Decisions | Topic::Facts => Fact,
+            Topic::Artifacts => Thing,
+            Topic::Constraints => Rule,
+            Topic::Next => EarlierPlan,
+        }
+    }
+
+    /// The name that its items have in a section where a text without a label is `plain`.
+    fn name(self, plain: Label) -> &'static str {
+        match self {
+            label if label == plain && matches!(label, Aim | Fact | Thing | Rule) => "",
+            Aim => "Aim",
+            Fact => "Fact",
+            Thing => "Reference",
+            Rule => "Rule",
+            label => label.home().1,
+        }
+    }
+
     /// Whether the items are short names that share lines.
     fn shared(self) -> bool {
         matches!(self, Written | Read | Urls | Directory)
@@ -97,6 +144,15 @@ pub(super) struct Item {
 #[derive(Default)]
 pub(super) struct Page {
     sections: [Vec<Item>; 6],
+    /// Words of what gets the most room, in lower case.
+    pub(super) focus: Vec<String>,
+}
+
+/// The words of a focus that are worth looking for.
+pub(super) fn focus_words(focus: &str) -> Vec<String> {
+    let apart = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && !"_-./".contains(c);
+    let words = focus.split(|c| apart(c) || "，。、；：？！".contains(c));
+    words.filter(|word| word.len() > 3).take(16).map(str::to_ascii_lowercase).collect()
 }
 
 impl Page {
@@ -151,74 +207,104 @@ impl Page {
         last.map(|at| list.remove(at))
     }
 
+    /// Whether a text is about the focus.
+    pub(super) fn wants(&self, text: &str) -> bool {
+        let text = clip(text, 600).to_ascii_lowercase();
+        self.focus.iter().any(|word| text.contains(&**word))
+    }
+
     pub(super) fn len(&self) -> usize {
         self.sections.iter().map(Vec::len).sum()
     }
 
     /// Reads a summary back. A text without the headings is kept as facts; state
     /// and plans that are not ours are labelled as earlier ones when time went on.
-    pub(super) fn recall(previous: &str, went_on: bool) -> Self {
+    pub(super) fn recall(previous: &str, went_on: bool, template: &Template) -> Self {
         let mut page = Self::default();
-        // The section, whether it is skipped, whether the last line began an item.
-        let (mut section, mut skip, mut begun) = (2, false, false);
+        // Where we are, whether it is skipped, and where the last line began an item.
+        let (mut place, mut skip, mut begun) = (None, false, None::<usize>);
         for line in previous.lines() {
             let text = line.trim();
             let bold = line.starts_with("**") && ends_in(text, "*:") && text.len() < 48;
             let nested = ["- ", "* ", "• "].iter().any(|mark| text.starts_with(mark));
             if bold || line.starts_with('#') && line.trim_start_matches('#').starts_with(' ') {
-                let title = letters(text).replace("and", "");
-                skip = title == "identifiers";
-                section = SECTIONS.iter().position(|name| letters(name) == title).unwrap_or(2);
-                begun = false;
+                skip = letters(text) == "identifiers";
+                let find = |template: Cow<'_, Template>| {
+                    template.find(text).map(|section| (template.into_owned(), section))
+                };
+                place = find(Cow::Borrowed(template))
+                    .or_else(|| Template::all().map(Cow::Owned).find_map(find));
+                begun = None;
             } else if skip || text.is_empty() || text.starts_with("```") || text == "- none" {
-                begun = false;
-            } else if begun
+                begun = None;
+            } else if let Some(at) = begun
                 && !nested
                 && line.starts_with("  ")
-                && let Some(item) = page.sections[section].last_mut()
+                && let Some(item) = page.sections[at].last_mut()
                 && item.text.len() < 4096
             {
                 item.text.push_str(&join(&["\n  ", &excerpt(text, LINE)]));
             } else {
-                page.read_item(section, unmark(text), went_on);
-                begun = true;
+                begun = Some(page.read_item(place.as_ref(), unmark(text), went_on));
             }
         }
         page
     }
 
-    fn read_item(&mut self, section: usize, text: &str, went_on: bool) {
-        let known = LABELS.iter().find_map(|(label, name, home, ..)| {
-            let rest = text.strip_prefix(name)?.strip_prefix(": ")?;
-            (*home == section && !name.is_empty()).then_some((*label, rest))
+    /// Files a text by its label or its section; says in which list.
+    fn read_item(&mut self, place: Option<&(Template, usize)>, text: &str, went_on: bool) -> usize {
+        let topic = place.map_or(Topic::Facts, |(template, section)| template.topic(*section));
+        let plain = Label::of(topic);
+        let known = place.and_then(|(template, section)| {
+            LABELS.iter().find_map(|(label, ..)| {
+                let name = label.name(plain);
+                let rest = text.strip_prefix(name)?.strip_prefix(": ")?;
+                let here = template.home(label.topic()) == *section
+                    || *label == Fact && template.home(Topic::Decisions) == *section;
+                (here && !name.is_empty()).then_some((*label, rest))
+            })
         });
         match known {
             Some((label, rest)) if label.shared() => {
                 rest.split(", ").for_each(|part| self.add(label, excerpt(part, LINE)));
+                label.home().0
             }
-            Some((label, rest)) => self.add(label, excerpt(rest, LINE)),
+            Some((label, rest)) => {
+                self.add(label, excerpt(rest, LINE));
+                label.home().0
+            }
             None => {
-                let label = match (section, went_on) {
-                    (0, _) if self.sections[0].is_empty() => Goal,
-                    (1, false) => Fact,
-                    _ => [Aim, Earlier, Fact, Thing, Rule, EarlierPlan][section],
+                let label = match plain {
+                    Aim if self.sections[0].is_empty() => Goal,
+                    Earlier if !went_on => Fact,
+                    label => label,
                 };
                 if text.len() <= LINE {
                     self.add(label, excerpt(text, LINE));
                 } else {
                     prose(text, &mut |part| self.add(label, excerpt(part, LINE)));
                 }
+                label.home().0
             }
         }
     }
 
     /// Writes the page: fills the room, checks the whole with `count`, and takes
     /// less until it fits.
-    pub(super) fn write(&mut self, max_tokens: usize, count: &dyn Fn(&str) -> usize) -> String {
-        let mut frame = 0usize;
-        for (name, items) in SECTIONS.iter().zip(&mut self.sections) {
-            frame = frame.saturating_add(count(name)).saturating_add(4);
-            for (rank, at) in order(items).into_iter().enumerate() {
+    pub(super) fn write(
+        &mut self,
+        max_tokens: usize,
+        template: &Template,
+        count: &dyn Fn(&str) -> usize,
+    ) -> String {
+        let names = template.sections.iter().map(|section| count(&section.name).saturating_add(4));
+        let frame = names.fold(0, usize::saturating_add);
+        let wanted: [Vec<bool>; 6] = std::array::from_fn(|at| match self.focus.is_empty() {
+            true => Vec::new(),
+            false => self.sections[at].iter().map(|item| self.wants(&item.text)).collect(),
+        });
+        for (items, wanted) in self.sections.iter_mut().zip(&wanted) {
+            for (rank, at) in order(items, wanted).into_iter().enumerate() {
                 items[at].rank = rank;
                 items[at].cost = cost(items[at].label, &items[at].text, count);
             }
@@ -229,7 +315,7 @@ impl Page {
                 break;
             }
             self.fill(room - frame, count);
-            let text = self.text();
+            let text = self.text(template);
             let over = count(&text).saturating_sub(max_tokens);
             if over == 0 {
                 return text;
@@ -240,7 +326,8 @@ impl Page {
         let newest = self.sections[0].iter().rfind(|item| matches!(item.label, Open | Answered));
         let text =
             newest.or(self.sections.iter().flatten().next()).map_or("none", |item| &item.text);
-        for head in ["## Session intent\n- ", ""] {
+        let first = &template.sections[template.home(Topic::Requests)].name;
+        for head in [&*join(&["## ", first, "\n- "]), ""] {
             for size in [LINE, 280, 200, 140, 100, 70, 50, 35, 24, 12, 4] {
                 let text = join(&[head, &excerpt(text, size)]);
                 if count(&text) <= max_tokens {
@@ -287,16 +374,23 @@ impl Page {
         }
     }
 
-    fn text(&self) -> String {
+    fn text(&self, template: &Template) -> String {
         let mut out = String::new();
-        for (s, name) in SECTIONS.iter().enumerate() {
-            out.push_str(&join(&[if s == 0 { "## " } else { "\n## " }, name]));
+        let apart = template.home(Topic::Decisions) != template.home(Topic::Facts);
+        for (s, section) in template.sections.iter().enumerate() {
+            out.push_str(&join(&[if s == 0 { "## " } else { "\n## " }, &section.name]));
             let before = out.len();
-            for (label, name, ..) in LABELS {
+            let plain = Label::of(template.topic(s));
+            for (label, ..) in LABELS {
+                let (list, _) = label.home();
+                let name = label.name(plain);
                 let mut width = LINE;
-                for item in
-                    self.sections[s].iter().filter(|item| item.label == *label && item.paid > 0)
-                {
+                let shown = |item: &&Item| {
+                    let decided = apart && *label == Fact && mentions(&item.text, DECISIONS);
+                    let topic = if decided { Topic::Decisions } else { label.topic() };
+                    item.label == *label && item.paid > 0 && template.home(topic) == s
+                };
+                for item in self.sections[list].iter().filter(shown) {
                     let text = if item.cut.is_empty() { &item.text } else { &item.cut };
                     width += text.len() + 2;
                     if label.shared() && width < LINE {
@@ -346,19 +440,21 @@ fn cost(label: Label, text: &str, count: &dyn Fn(&str) -> usize) -> usize {
 }
 
 /// The places of a section's items, the most wanted first: the newest of each
-/// label, but the oldest of rules, requests and facts keep a place.
-fn order(items: &[Item]) -> Vec<usize> {
+/// label, but the oldest of rules, requests and facts keep a place. What is about the focus comes
+/// first.
+fn order(items: &[Item], wanted: &[bool]) -> Vec<usize> {
     let mut totals = [0; LABELS.len()];
     items.iter().for_each(|item| totals[item.label as usize] += 1);
     let mut seen = [0; LABELS.len()];
     let mut ranks = Vec::new();
-    for item in items {
+    for (at, item) in items.iter().enumerate() {
         let (_, _, _, rank, step, _) = LABELS[item.label as usize];
         let seen = &mut seen[item.label as usize];
         let (first, last) = (2 * *seen + 1, totals[item.label as usize] - 1 - *seen);
         *seen += 1;
         let early = matches!(item.label, Aim | Asked | Fact | Rule | System);
-        ranks.push(rank + step * if early { last.min(first) } else { last });
+        let rank = rank + step * if early { last.min(first) } else { last };
+        ranks.push(if wanted.get(at) == Some(&true) { rank.min(1) } else { rank });
     }
     ranked(items.len(), &|at| ranks[at])
 }

@@ -27,6 +27,12 @@ pub(super) const PLANS: &[&str] = &[
 pub(super) const NO_PLANS: &[&str] = &[
     "let me know", "don't need", "no need",
 ];
+/// Signs of a decision among what was found.
+#[rustfmt::skip]
+pub(super) const DECISIONS: &[&str] = &[
+    "decided", "decision", "agreed", "chose", "instead", "we will use", "settled", "决定", "決定",
+    "改为", "결정", "decid", "entschieden", "beschlossen", "решил",
+];
 /// Words after a number that make a line a total.
 pub(super) const TOTALS: &str = "passed failed tests test errors error warnings skipped passing failing ok \
     changed insertions deletions";
