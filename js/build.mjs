@@ -78,8 +78,9 @@ async function filesUnder(dir) {
 async function wasmInputs(env) {
   const hash = createHash('sha256');
   const sources = (await filesUnder(join(root, 'src'))).map((file) => join('src', file));
-  const optimizer = 'js/node_modules/binaryen/package.json';
-  for (const file of [...sources, 'Cargo.toml', 'Cargo.lock', 'js/build.mjs', optimizer]) {
+  const packages = ['binaryen', '@bytecodealliance/jco-transpile'];
+  const manifests = packages.map((name) => `js/node_modules/${name}/package.json`);
+  for (const file of [...sources, 'Cargo.toml', 'Cargo.lock', 'js/build.mjs', ...manifests]) {
     hash.update(`\0${file}\0`).update(await readFile(join(root, file)));
   }
   hash.update(await run('rustc', ['-vV'], { env }));
@@ -134,6 +135,34 @@ export async function buildWasm() {
   return fresh ? 'unchanged' : `${wasm.length} bytes`;
 }
 
+/**
+ * Compiles the engine to a component of the Component Model, pkg/component/tidemark.wasm, with its
+ * world beside it. Skipped like the other.
+ */
+export async function buildComponent() {
+  const env = await wasmEnv();
+  const inputs = await wasmInputs(env);
+  const built = join(target, 'component.wasm');
+  const stamp = join(target, 'component.inputs');
+  const fresh = existsSync(stamp) && (await readFile(stamp, 'utf8')) === inputs;
+  if (!fresh) {
+    await rm(stamp, { force: true });
+    const options = ['--locked', '--release', '--target', 'wasm32-unknown-unknown', '--lib'];
+    const features = ['--no-default-features', '--features', 'component'];
+    await run('cargo', ['build', ...options, ...features], { env });
+    const core = join(target, 'wasm32-unknown-unknown/release/tidemark.wasm');
+    const small = join(target, 'component.core.wasm');
+    await run('wasm-opt', ['-Oz', core, '-o', small], { env });
+    const { componentNew } = await import('@bytecodealliance/jco-transpile/wasm-tools');
+    await writeFile(built, await componentNew(await readFile(small), []));
+    await writeFile(stamp, inputs);
+  }
+  await mkdir(join(pkg, 'component'), { recursive: true });
+  await cp(built, join(pkg, 'component/tidemark.wasm'));
+  await cp(join(root, 'src/tidemark.wit'), join(pkg, 'component/tidemark.wit'));
+  return fresh ? 'unchanged' : `${(await readFile(built)).length} bytes`;
+}
+
 /** Compiles the TypeScript into pkg/ and completes the package around it. */
 export async function buildPackage() {
   const template = join(root, 'pkg-template');
@@ -160,8 +189,10 @@ export async function buildPackage() {
   const glue = ['tidemark.js', 'tidemark.d.ts', 'inline.js', 'inline.d.ts', 'index.d.ts'];
   const modules = [...compiled, ...glue.map((file) => join('wasm', file))];
   // Nothing that is there to be loaded has a place in declarations.
-  const entry = join(pkg, 'replay/index.d.ts');
-  await writeFile(entry, (await readFile(entry, 'utf8')).replace("import '#start';\n", ''));
+  for (const entry of ['replay/index.d.ts', 'worker/engine.d.ts']) {
+    const text = await readFile(join(pkg, entry), 'utf8');
+    await writeFile(join(pkg, entry), text.replace("import '#start';", 'export {};'));
+  }
   const common = await buildCommon(modules);
 
   // What an earlier build left there goes.
@@ -171,6 +202,8 @@ export async function buildPackage() {
     ...commandLine,
     ...copied,
     join('wasm', 'tidemark_bg.wasm'),
+    join('component', 'tidemark.wasm'),
+    join('component', 'tidemark.wit'),
     'LICENSE',
   ]);
   for (const file of await filesUnder(pkg)) {

@@ -23,6 +23,8 @@ mod body;
 mod budget;
 mod calibration;
 mod checkpoint;
+#[cfg(all(target_arch = "wasm32", feature = "component"))]
+mod component;
 mod count;
 mod cut;
 mod decision;
@@ -39,7 +41,7 @@ mod stage;
 mod summary;
 mod transcript;
 mod view;
-#[cfg(target_arch = "wasm32")]
+#[cfg(all(target_arch = "wasm32", feature = "js"))]
 mod wasm;
 
 pub use budget::Budget;

@@ -95,9 +95,15 @@ test('the tarball holds what the exports name, and nothing else', (t) => {
     'cli/LICENSES.txt',
     'cli/main.js',
     'cli/report.html',
+    'component/tidemark.wasm',
+    'component/tidemark.wit',
     ...modules.flatMap((file) => [file, file.replace(/js$/, 'd.ts')]),
   ]);
-  assert.deepEqual(new Set(files), allowed, 'modules with their declarations, and the wasm');
+  assert.deepEqual(
+    new Set(files),
+    allowed,
+    'modules with their declarations, the wasm and the component',
+  );
 });
 
 /** The files that an entry of a manifest leads to, under whichever conditions. */
@@ -190,7 +196,8 @@ test('slim holds no WebAssembly and says so until it is given some', () => {
 
 test('every subpath resolves', () => {
   const { exports } = JSON.parse(readFileSync(join(root, 'pkg/package.json'), 'utf8'));
-  const modules = Object.keys(exports).filter((name) => !/wasm|json$/.test(name));
+  // Of the worker's side only workers can be.
+  const modules = Object.keys(exports).filter((name) => !/wasm|component|engine|json$/.test(name));
   const names = modules.map((name) => name.replace(/^\./, 'tidemark'));
   write('subpaths.cjs', names.map((name) => `require('${name}');`).join('\n'));
   run(process.execPath, ['subpaths.cjs']);
@@ -237,6 +244,11 @@ const storeNames = [
   'memory',
   'unstorage',
 ];
+const workerUse = `const remote = await WorkerCompactor.open(new Worker('engine.js'), { window: 8000 });
+const same: number = (await remote.compact(messages)).messages.length;
+// @ts-expect-error: a function cannot go to a worker
+void WorkerCompactor.open(new Worker('engine.js'), { tokenizer: () => same });
+`;
 for (const [name, options] of Object.entries(consumers)) {
   test(`a strict TypeScript consumer compiles, moduleResolution ${name}`, () => {
     // Only that one needs Node.
@@ -245,6 +257,9 @@ for (const [name, options] of Object.entries(consumers)) {
       (store) => `import * as ${store} from 'tidemark/stores/${store}';\n`,
     );
     const program = `import { Compactor } from 'tidemark';
+import { prepareStep } from 'tidemark/ai-sdk';
+import { replay } from 'tidemark/replay';
+import { WorkerCompactor } from 'tidemark/worker';
 ${imports.join('')}
 const messages = [
   { role: 'system', content: 'You are terse.' },
@@ -255,9 +270,9 @@ const result = await compactor.compact(messages);
 const length: number = result.messages.length;
 const compacted: boolean = result.compacted;
 const fits: boolean = result.fits;
-// @ts-expect-error: the window is a number
+${name === 'bundler' ? workerUse : ''}// @ts-expect-error: the window is a number
 new Compactor({ window: 'large' });
-export { compacted, fits, length, ${stores.join(', ')} };
+export { compacted, fits, length, prepareStep, replay, WorkerCompactor, ${stores.join(', ')} };
 `;
     write(`${name}/use.ts`, program);
     compile(name, 'use.ts', { noEmit: true, ...options });
@@ -308,8 +323,8 @@ function samples(readme) {
   return `${imports.join('\n')}
 import type { Effect, Reply } from 'tidemark';
 import {
-  call, callModel, load, model, openai, options, requests, save, send, sent, summarize, tokenizer,
-  tools, transcript, type Completion, type Message,
+  call, callModel, load, model, openai, options, requests, save, send, sent, summarize, tools,
+  tokenizer, transcript, type Completion, type Message,
 } from './caller.js';
 
 let response: Completion | undefined;
