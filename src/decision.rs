@@ -193,8 +193,8 @@ pub(crate) struct Decisions {
     pub dropped_chain: u64,
     /// Earlier summaries, newest last.
     pub spans: Vec<Span>,
-    /// Spines of messages that a hook pinned, ascending.
-    pub pins: Vec<u64>,
+    /// Messages that a hook pinned: place in the body and spine, ascending.
+    pub pins: Vec<(u32, u64)>,
 }
 
 impl Decisions {
