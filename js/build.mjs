@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -78,8 +78,9 @@ async function filesUnder(dir) {
 async function wasmInputs(env) {
   const hash = createHash('sha256');
   const sources = (await filesUnder(join(root, 'src'))).map((file) => join('src', file));
-  const optimizer = 'js/node_modules/binaryen/package.json';
-  for (const file of [...sources, 'Cargo.toml', 'Cargo.lock', 'js/build.mjs', optimizer]) {
+  const packages = ['binaryen', '@bytecodealliance/jco-transpile'];
+  const manifests = packages.map((name) => `js/node_modules/${name}/package.json`);
+  for (const file of [...sources, 'Cargo.toml', 'Cargo.lock', 'js/build.mjs', ...manifests]) {
     hash.update(`\0${file}\0`).update(await readFile(join(root, file)));
   }
   hash.update(await run('rustc', ['-vV'], { env }));
@@ -134,6 +135,34 @@ export async function buildWasm() {
   return fresh ? 'unchanged' : `${wasm.length} bytes`;
 }
 
+/**
+ * Compiles the engine to a component of the Component Model, pkg/component/tidemark.wasm, with its
+ * world beside it. Skipped like the other.
+ */
+export async function buildComponent() {
+  const env = await wasmEnv();
+  const inputs = await wasmInputs(env);
+  const built = join(target, 'component.wasm');
+  const stamp = join(target, 'component.inputs');
+  const fresh = existsSync(stamp) && (await readFile(stamp, 'utf8')) === inputs;
+  if (!fresh) {
+    await rm(stamp, { force: true });
+    const options = ['--locked', '--release', '--target', 'wasm32-unknown-unknown', '--lib'];
+    const features = ['--no-default-features', '--features', 'component'];
+    await run('cargo', ['build', ...options, ...features], { env });
+    const core = join(target, 'wasm32-unknown-unknown/release/tidemark.wasm');
+    const small = join(target, 'component.core.wasm');
+    await run('wasm-opt', ['-Oz', core, '-o', small], { env });
+    const { componentNew } = await import('@bytecodealliance/jco-transpile/wasm-tools');
+    await writeFile(built, await componentNew(await readFile(small), []));
+    await writeFile(stamp, inputs);
+  }
+  await mkdir(join(pkg, 'component'), { recursive: true });
+  await cp(built, join(pkg, 'component/tidemark.wasm'));
+  await cp(join(root, 'src/tidemark.wit'), join(pkg, 'component/tidemark.wit'));
+  return fresh ? 'unchanged' : `${(await readFile(built)).length} bytes`;
+}
+
 /** Compiles the TypeScript into pkg/ and completes the package around it. */
 export async function buildPackage() {
   const template = join(root, 'pkg-template');
@@ -152,29 +181,111 @@ export async function buildPackage() {
   // After the manifest is there: it makes ./wasm/* ES modules to the compiler.
   await run(bin('tsc'), ['-p', 'js/tsconfig.json']);
 
+  const commandLine = await buildCommandLine();
   const compiled = (await filesUnder(join(root, 'js')))
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
-    .filter((file) => !file.startsWith('node_modules'))
+    .filter((file) => !/^(node_modules|cli)\//.test(file))
     .flatMap((file) => [file.replace(/ts$/, 'js'), file.replace(/ts$/, 'd.ts')]);
   const glue = ['tidemark.js', 'tidemark.d.ts', 'inline.js', 'inline.d.ts', 'index.d.ts'];
   const modules = [...compiled, ...glue.map((file) => join('wasm', file))];
   // Nothing that is there to be loaded has a place in declarations.
-  const entry = join(pkg, 'replay/index.d.ts');
-  await writeFile(entry, (await readFile(entry, 'utf8')).replace("import '#start';\n", ''));
+  for (const entry of ['replay/index.d.ts', 'worker/engine.d.ts']) {
+    const text = await readFile(join(pkg, entry), 'utf8');
+    await writeFile(join(pkg, entry), text.replace("import '#start';", 'export {};'));
+  }
   const common = await buildCommon(modules);
 
   // What an earlier build left there goes.
   const expected = new Set([
     ...modules,
     ...common,
+    ...commandLine,
     ...copied,
     join('wasm', 'tidemark_bg.wasm'),
+    join('component', 'tidemark.wasm'),
+    join('component', 'tidemark.wit'),
     'LICENSE',
   ]);
   for (const file of await filesUnder(pkg)) {
     if (!expected.has(file)) await rm(join(pkg, file));
   }
   return `${expected.size} files in pkg/`;
+}
+
+/**
+ * Bundles the command line with the packages that it uses, whose licences go with it; it imports the
+ * rest of the package.
+ */
+async function buildCommandLine() {
+  const { build } = await import('esbuild');
+  const cli = join(root, 'js', 'cli');
+  const shared = {
+    absWorkingDir: join(root, 'js'),
+    bundle: true,
+    mainFields: ['module', 'main'],
+    minifySyntax: true,
+    minifyWhitespace: true,
+    target: 'node20',
+    legalComments: 'none',
+    metafile: true,
+    write: false,
+    logLevel: 'silent',
+  };
+  // What stands outside js/cli is in the package already.
+  const outside = {
+    name: 'outside',
+    setup({ onResolve }) {
+      onResolve({ filter: /^\.\.\// }, ({ path, importer }) =>
+        importer.startsWith(join(cli, '/')) ? { path, external: true } : undefined,
+      );
+    },
+  };
+  const program = await build({
+    ...shared,
+    entryPoints: [join(cli, 'main.ts')],
+    format: 'esm',
+    platform: 'node',
+    plugins: [outside],
+    // Packages written for CommonJS ask for Node's modules with require.
+    banner: {
+      js: "#!/usr/bin/env node\nimport { createRequire as nodeRequire } from 'node:module';\nconst require = nodeRequire(import.meta.url);",
+    },
+  });
+  const page = await build({ ...shared, entryPoints: [join(cli, 'page.ts')], format: 'iife' });
+  const parts = {
+    style: await readFile(join(root, 'js/node_modules/uplot/dist/uPlot.min.css'), 'utf8'),
+    // What ends a script must not stand in it.
+    script: page.outputFiles[0].text.replaceAll('</script', '<\\/script'),
+  };
+  const template = await readFile(join(cli, 'report.html'), 'utf8');
+  const inputs = [program, page].flatMap(({ metafile }) => Object.keys(metafile.inputs));
+  const written = {
+    'cli/report.html': template.replace(/\{\{(style|script)\}\}/g, (_, name) => parts[name].trim()),
+    'cli/main.js': program.outputFiles[0].text,
+    'cli/LICENSES.txt': await licenses(inputs),
+  };
+  await mkdir(join(pkg, 'cli'), { recursive: true });
+  for (const [file, text] of Object.entries(written)) await writeFile(join(pkg, file), text);
+  await chmod(join(pkg, 'cli/main.js'), 0o755);
+  return Object.keys(written);
+}
+
+/** The licences of the packages that these files are from. */
+async function licenses(inputs) {
+  const folders = new Set();
+  for (const input of inputs) {
+    const [folder] = /^.*node_modules\/(@[^/]+\/)?[^/]+/.exec(input) ?? [];
+    if (folder !== undefined) folders.add(folder);
+  }
+  const texts = ['The command line contains these packages.\n'];
+  for (const folder of [...folders].sort()) {
+    const at = join(root, 'js', folder);
+    const { name, version, license } = JSON.parse(await readFile(join(at, 'package.json'), 'utf8'));
+    const file = (await readdir(at)).find((entry) => /^licen[cs]e/i.test(entry));
+    const text = file === undefined ? '' : `\n${await readFile(join(at, file), 'utf8')}`;
+    texts.push(`## ${name} ${version} (${license})\n${text}`);
+  }
+  return `${texts.join('\n').trimEnd()}\n`;
 }
 
 /**

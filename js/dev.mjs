@@ -6,7 +6,16 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { bin, buildPackage, buildWasm, root, run, tools, wasmEnv } from './build.mjs';
+import {
+  bin,
+  buildComponent,
+  buildPackage,
+  buildWasm,
+  root,
+  run,
+  tools,
+  wasmEnv,
+} from './build.mjs';
 import { checkSize } from './size.mjs';
 
 // `npm --prefix js` tells every npm below it to work in js/ as well.
@@ -64,7 +73,11 @@ async function setUpRuntimes() {
     const { status } = spawnSync('bash', args, { stdio: 'inherit' });
     if (status !== 0) throw new Error('js/setup.sh says why');
   });
-  await step('npm ci of the runtimes', () => installPackages(join(root, 'tests/runtimes')));
+  const folder = join(root, 'tests/runtimes');
+  await step('npm ci of the runtimes', () => installPackages(folder));
+  await step('wasmtime', async () => {
+    process.env.TIDEMARK_WASMTIME = await installPython(join(folder, 'requirements.txt'));
+  });
 }
 
 /** Installs a folder's node_modules, unless they were made from the same lock file. */
@@ -83,7 +96,7 @@ async function installPackages(folder) {
 /** The Python of a virtual environment that has these requirements; needs python3 with venv. */
 async function installPython(requirements) {
   const hash = createHash('sha256').update(readFileSync(requirements)).digest('hex');
-  const folder = join(tools, `peers-${hash.slice(0, 12)}`);
+  const folder = join(tools, `python-${hash.slice(0, 12)}`);
   const python = join(folder, 'bin/python');
   const stamp = join(folder, '.complete');
   if (existsSync(stamp)) return python;
@@ -95,6 +108,7 @@ async function installPython(requirements) {
 
 async function build() {
   await step('wasm', buildWasm);
+  await step('component', buildComponent);
   await step('package', buildPackage);
 }
 
@@ -113,7 +127,9 @@ async function lintRust() {
     const env = await wasmEnv();
     if (env.PATH.includes('rust-web')) return 'left out: the toolchain for wasm has no clippy';
     const target = ['--lib', '--target', 'wasm32-unknown-unknown'];
-    await run('cargo', ['clippy', '--locked', ...target, ...denyWarnings], { env });
+    for (const features of [[], ['--no-default-features', '--features', 'component']]) {
+      await run('cargo', ['clippy', '--locked', ...target, ...features, ...denyWarnings], { env });
+    }
   });
 }
 
@@ -227,6 +243,7 @@ const commands = {
     await lintScripts();
     await step('tsc', async () => {
       await run(bin('tsc'), ['-p', 'js/tsconfig.json', '--noEmit']);
+      await run(bin('tsc'), ['-p', 'js/cli']);
     });
   },
 

@@ -12,6 +12,8 @@ import type {
   EngineOptions,
   ErrorClass,
   Estimate,
+  Explanation,
+  MessageSize,
   OpenAIChatTool,
   PlanRequest,
   Problem,
@@ -19,6 +21,7 @@ import type {
   RecallStep,
   RecallTool,
   Reply,
+  Stats,
   Step,
   SummaryOptions,
   SummaryProtocols,
@@ -245,6 +248,11 @@ export class Session<M extends object = ChatMessage> {
     return this.#call((engine) => engine.renderBody()) ?? body;
   }
 
+  /** The messages that were read, by size: where the tokens of the transcript are. */
+  sizes(): MessageSize[] {
+    return this.#call((engine) => engine.sizes());
+  }
+
   /** What a provider would refuse in the messages that were read. */
   problems(): Problem[] {
     return this.#call((engine) => engine.problems());
@@ -341,6 +349,23 @@ export class Session<M extends object = ChatMessage> {
   estimate(messages?: readonly M[]): Estimate {
     if (messages) this.sync(messages);
     return this.#call((engine) => engine.estimate());
+  }
+
+  /**
+   * Why a message of the transcript, by its index, stands in the view as it does.
+   * @throws {TidemarkError} `invalid_option` at `index` where no such message was read
+   */
+  explain(index: number): Explanation {
+    if (!Number.isInteger(index) || index < 0) {
+      const what = 'index: expected the index of a message that was read';
+      throw new TidemarkError('invalid_option', what, 'index');
+    }
+    return this.#call((engine) => engine.explain(index));
+  }
+
+  /** What compaction came to so far; totals are kept in the checkpoint. */
+  stats(): Stats {
+    return this.#call((engine) => engine.stats());
   }
 
   /**

@@ -4,8 +4,9 @@
 # `npm --prefix js test` and its siblings call it; it is rarely run by hand.
 #
 #   setup.sh             the above
-#   setup.sh runtimes    what the tests in other runtimes need: Chromium and a Redis server, from
-#                        Debian's packages; elsewhere install them, and name the browser in CHROMIUM
+#   setup.sh runtimes    what the tests in other runtimes need: Chromium, a Redis server and Python 3,
+#                        from Debian's packages; elsewhere install them, and name the browser in
+#                        CHROMIUM
 #
 #   TIDEMARK_TOOLS        where the tools go  (~/.cache/tidemark-tools)
 #   TIDEMARK_NO_RUSTUP=1  do not ask rustup's server for the standard library
@@ -60,7 +61,7 @@ from_rustup() {
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
 
-# ---- Chromium and Redis ------------------------------------------------------
+# ---- Chromium, Redis and Python ----------------------------------------------
 debian_packages() (
   export DEBIAN_FRONTEND=noninteractive
   limit=(timeout --kill-after=5 600)
@@ -72,11 +73,12 @@ if [ "${1:-}" = runtimes ]; then
   missing=()
   [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || missing+=(chromium)
   command -v redis-server >/dev/null || missing+=(redis-server)
+  python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
   if [ ${#missing[@]} -gt 0 ]; then
     command -v apt-get >/dev/null || die "install ${missing[*]}: there is no apt-get to do it"
     step "${missing[0]}" debian_packages "${missing[@]}"
   else
-    say 'Chromium and Redis: there already'
+    say 'Chromium, Redis and Python: there already'
   fi
   exit
 fi

@@ -20,15 +20,30 @@ export type StageName =
   | 'clear'
   | 'reasoning'
   | 'media'
+  | 'smart'
   | 'summarize'
   | 'drop'
   | 'elide';
+
+/** Names of the presets. */
+export type PresetName =
+  | 'default'
+  | 'two-tier'
+  | 'frugal'
+  | 'truncate'
+  | 'sliding'
+  | 'prune'
+  | 'smart'
+  | 'summarize'
+  | 'llm-summarize'
+  | 'conversation';
 
 /** A stage with its options. */
 export interface StageOptions {
   stage: StageName;
   /**
-   * The newest results that stay as they are; media: the newest images and files.
+   * The newest results that stay as they are, of those that `include` and `exclude` let the stage
+   * have; media: the newest images and files.
    * @default 2 for offload, 3 for clear, 1 for media
    */
   keepLast?: number | undefined;
@@ -36,8 +51,30 @@ export interface StageOptions {
   minTokens?: number | undefined;
   /** offload: tokens of the preview that stays. @default 200 */
   previewTokens?: number | undefined;
+  /**
+   * dedupe, offload, clear: the newest results stay that take this many tokens together, beside
+   * those that `keepLast` spares. @default 0
+   */
+  protectTokens?: number | undefined;
+  /**
+   * dedupe, offload, clear, reasoning, media: a stage that could take out less than this takes out
+   * nothing, since each change costs the prompt cache. A share of usable in (0, 1], or tokens from
+   * 2 up. @default 0
+   */
+  clearAtLeast?: number | undefined;
+  /** The same as a share of the view in [0, 1). @default 0; `summary.minSavings` for summarize */
+  minSavings?: number | undefined;
+  /** dedupe, offload, clear: the only tools whose results may leave. @default all */
+  include?: string[] | undefined;
   /** dedupe, offload, clear: tools whose results stay. */
   exclude?: string[] | undefined;
+  /** dedupe, offload, clear: results that tell of a failure stay. @default false */
+  keepErrors?: boolean | undefined;
+  /**
+   * offload, clear: arguments of old calls leave as results do: of all tools, or of these.
+   * @default false
+   */
+  includeArguments?: boolean | string[] | undefined;
   /**
    * Size of the view from which the stage runs: a share of usable in (0, 1], or tokens from 2 up.
    * @default `compactAt`; 1 for drop and elide, the last resorts
@@ -72,8 +109,29 @@ export interface EngineOptions {
   compactTo?: number | undefined;
   /** Size of the protected tail: a share of usable in (0, 1], or tokens from 2 up. @default 0.2 */
   tail?: number | undefined;
-  /** The stages, cheapest first. @default all of them, in the order of `StageName` */
+  /**
+   * Options under a name, which the others here win over.
+   * - `default`: all stages but smart, in the order of `StageName`
+   * - `two-tier`: results but the newest six become markers at 50 %, a summary at 80 %
+   * - `frugal`: early and deep, from 55 % to 20 % with a tail of 10 %, and only where half of the
+   *   view can go: small views for agents that pay for each token of each call
+   * - `truncate`: the oldest messages leave, down to 40 %
+   * - `sliding`: the oldest messages leave, from 95 % to 80 %: as much as fits
+   * - `prune`: results of tools become head and tail, then markers; messages stay
+   * - `smart`: the units that say the least for their size leave, wherever they stand
+   * - `summarize`: the oldest messages are folded by the local summarizer, without any model
+   * - `llm-summarize`: the same by your summarizer
+   * - `conversation`: for people who talk: results first, then a summary; a tail of 30 %
+   * @default 'default'
+   */
+  preset?: PresetName | undefined;
+  /** The stages, cheapest first. @default those of the preset */
   stages?: (StageName | StageOptions)[] | undefined;
+  /**
+   * Least share of the view, in [0, 1), that a burst must be able to free for it to begin; a view at
+   * 85 % of usable begins one all the same. @default 0, or 0.5 with the preset `frugal`
+   */
+  minBurst?: number | undefined;
   /** Model id: calibration and learned windows are kept per model. */
   model?: string | undefined;
   /** Endpoint of the model: learned windows are kept per endpoint and model. */
@@ -368,9 +426,40 @@ export type Reason =
   | 'vetoed'
   | 'server_side_history';
 
+/**
+ * Why a decision was taken.
+ * - `watermark`: the view had reached the watermark of the stage
+ * - `limit`: it was over the hard limit
+ * - `overflow`, `forced`: the provider refused the view, or the host asked for it
+ * - `bytes`, `images`: the request held more of them than `maxBytes` or `maxImages`
+ * - `signature`: signed reasoning, whose signature covers what was rewritten before it
+ */
+export type Cause =
+  | 'watermark'
+  | 'limit'
+  | 'overflow'
+  | 'forced'
+  | 'bytes'
+  | 'images'
+  | 'signature';
+
+/** What a burst means for the provider's prompt cache. */
+export interface CacheReport {
+  /** Bytes of the view's JSON that stand as before, from its start: whole messages. */
+  prefixBytes: number;
+  /**
+   * Tokens of those, and of what precedes messages in a request: instructions and tools. 0 where
+   * the recall tool is new among these.
+   */
+  prefixTokens: number;
+  /** Tokens of the view behind that, which the cache has to be told anew. */
+  rereadTokens: number;
+}
+
 /** One decision of a burst. */
 export interface Decision {
   stage: StageName;
+  reason: Cause;
   kind:
     | 'offloaded'
     | 'cleared'
@@ -462,6 +551,24 @@ export interface Problem {
   repair: string;
 }
 
+/** What a message of the transcript holds, whatever the view shows of it. */
+export interface MessageSize {
+  role: 'system' | 'user' | 'assistant' | 'tool' | 'other';
+  /** Those of the parts and of the framing; not corrected by reported usage. */
+  tokens: number;
+  parts: PartSize[];
+}
+
+/** The same for a part of it. */
+export interface PartSize {
+  kind: 'text' | 'reasoning' | 'call' | 'result' | 'image' | 'file' | 'opaque';
+  tokens: number;
+  /** Of a call or a result: the tool. */
+  tool?: string;
+  /** Equal in sessions with the same secret where kind and content are. */
+  digest: number;
+}
+
 /** Something the host should know. */
 export interface Notice {
   code:
@@ -527,13 +634,18 @@ export interface Outcome {
   /** The plan answered an overflow error. */
   overflow: boolean;
   decisions: Decision[];
+  /** What stays in the provider's prompt cache; null where nothing was decided. */
+  cache: CacheReport | null;
   failures: Failure[];
   /** Malformed messages met since the last outcome. */
   repairs: Repair[];
   /** The summary, where a new one was taken. */
   summary: SummaryReport | null;
   notices: Notice[];
-  /** Smallest size that was reached, where it does not fit. */
+  /**
+   * The size that could be reached, where it does not fit: what is left is pinned, unanswered,
+   * beside the messages, or what the stages may not touch.
+   */
   smallest: number | null;
 }
 
@@ -553,6 +665,97 @@ export interface Estimate {
   target: number | null;
   /** Tokens as a share of usable. */
   full: number | null;
+}
+
+/**
+ * How a message stands in the view, and why.
+ * - `system`, `pinned`, `unanswered`, `tail`: as it is, by what it is or where it stands
+ * - `kept`: as it is; a stage left it among messages that it dropped
+ * - `untouched`: as it is; nothing had to be decided on it so far
+ * - `changed`: some of its parts were decided on
+ * - `mended`: the provider would refuse it as it is
+ * - `covered`, `dropped`: not there; the summary stands for it, or it left without one
+ */
+export type Standing =
+  | 'system'
+  | 'pinned'
+  | 'unanswered'
+  | 'tail'
+  | 'kept'
+  | 'untouched'
+  | 'changed'
+  | 'mended'
+  | 'covered'
+  | 'dropped';
+
+/** Kinds of the parts that messages consist of. */
+export type PartKind = 'text' | 'reasoning' | 'call' | 'result' | 'image' | 'file' | 'opaque';
+
+/** Why a message is as it is in the view. */
+export interface Explanation {
+  index: number;
+  role: 'system' | 'user' | 'assistant' | 'tool' | 'other';
+  standing: Standing;
+  /** The same in words. */
+  text: string;
+  /** First message of its unit: what is kept or dropped together. */
+  from: number;
+  /** The message after the last of its unit. */
+  to: number;
+  /** As the transcript has it. */
+  tokens: number;
+  /** In the view. */
+  shown: number;
+  /** Reference of the summary that stands for it. */
+  ref?: string;
+  parts: ExplainedPart[];
+  /** What the view mends of it. */
+  repairs: Repair[];
+}
+
+/** One part of a message that is explained. */
+export interface ExplainedPart {
+  /** Its place in the message. */
+  part: number;
+  kind: PartKind;
+  /** Tool of a call or of its result. */
+  tool?: string;
+  /** As the transcript has it. */
+  tokens: number;
+  /** In the view. */
+  shown: number;
+  /** What was decided on it. */
+  decision?: Decision['kind'];
+  /** Reference for recall. */
+  ref?: string;
+}
+
+/** What compaction came to so far. */
+export interface Stats {
+  /** Messages of the transcript. */
+  messages: number;
+  /** All of them, and what goes with them: the request without tidemark. */
+  transcriptTokens: number;
+  /** The view, and what goes with it. */
+  tokens: number;
+  /** Tokens as a share of usable. */
+  full: number | null;
+  /** Bursts that decided something. */
+  bursts: number;
+  /** Calls of your summarizer. */
+  summarizerCalls: number;
+  /** Tokens that all bursts took out of the view. */
+  tokensSaved: number;
+  /** Parts that are smaller or gone in the view. */
+  parts: number;
+  /** Messages that the summary stands for. */
+  covered: number;
+  /** Messages that were dropped. */
+  dropped: number;
+  /** Tokens by which the view grows from call to call, lately. */
+  growth: number;
+  /** Calls until the next burst at that pace. */
+  turnsToBurst: number | null;
 }
 
 /** A tool as a request of OpenAI Chat Completions carries it. */

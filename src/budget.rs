@@ -58,6 +58,7 @@ pub(crate) struct Sizes {
     pub max_calls: u32,
     pub max_failures: u32,
     pub min_savings: f64,
+    pub min_burst: f64,
     pub page_tokens: u32,
 }
 
@@ -81,6 +82,10 @@ impl Sizes {
         if !(0.0..1.0).contains(&min_savings) {
             return Err(invalid("options.summary.minSavings", "a share in [0, 1)"));
         }
+        let min_burst = options.min_burst.unwrap_or_default();
+        if !(0.0..1.0).contains(&min_burst) {
+            return Err(invalid("options.minBurst", "a share in [0, 1)"));
+        }
         let summary = &options.summary;
         Ok(Sizes {
             window: whole("options.window", options.window, 1)?,
@@ -103,6 +108,7 @@ impl Sizes {
             max_failures: whole("options.summary.maxFailures", summary.max_failures, 1)?
                 .unwrap_or(3),
             min_savings,
+            min_burst,
             page_tokens: whole("options.recall.pageTokens", options.recall.page_tokens, 50)?
                 .unwrap_or(4000),
         })

@@ -2,8 +2,9 @@
 
 use crate::arguments::{Arguments, parse};
 use crate::calibration::Learned;
+use crate::count::media::sextet;
 use crate::decision::{Action, Author, Decision, Place, Ref, Span, Summary};
-use crate::engine::{Breaker, Engine, PLAUSIBLE_WINDOWS, hex};
+use crate::engine::{Breaker, Engine, PLAUSIBLE_WINDOWS, Totals, hex};
 use crate::error::{Error, ErrorCode};
 use crate::format::FormatName;
 use crate::json::{Value, write_string};
@@ -21,18 +22,8 @@ impl Engine {
         out.member("format", self.format_name.map_or("auto", FormatName::as_str));
         out.member("secret", &*hex(&self.secret));
         let parts = self.decisions.parts.iter().map(|(place, decision)| {
-            let (action, head, tail) = match decision.action {
-                Action::Offloaded { head, tail } => ("o", head, tail),
-                Action::Elided { head, tail } => ("e", head, tail),
-                Action::Cleared => ("c", 0, 0),
-                Action::Duplicate => ("d", 0, 0),
-                Action::Superseded => ("s", 0, 0),
-                Action::Removed => ("r", 0, 0),
-            };
-            let name = format!("{}{:016x}", decision.reference, decision.anchor);
             let mut row = Writer(String::from("["));
-            row.item(place.body).item(place.part).item(action).item(&*name);
-            row.item(decision.chars).item(head).item(tail).close("]")
+            row.item(place.body).item(place.part).item(&*packed(decision)).close("]")
         });
         out.rows("parts", parts);
         if let Some(summary) = &self.decisions.summary {
@@ -49,6 +40,16 @@ impl Engine {
             let mut row = Writer(String::from("["));
             let chain = format!("{:016x}", self.decisions.dropped_chain);
             out.raw("dropped", &row.item(self.decisions.dropped).item(&*chain).close("]"));
+        }
+        let kept = self.decisions.kept.iter();
+        let kept =
+            kept.map(|(from, to)| Writer(String::from("[")).item(*from).item(*to).close("]"));
+        out.rows("kept", kept);
+        let Totals { bursts, calls, saved, growth, seen } = self.totals;
+        if bursts > 0 || seen > 0 {
+            let mut row = Writer(String::from("["));
+            row.item(bursts).item(calls).item(saved).item(growth).item(seen);
+            out.raw("totals", &row.close("]"));
         }
         let spans = self.decisions.spans.iter().map(|span| {
             let mut row = Writer(String::from("["));
@@ -140,6 +141,13 @@ impl Engine {
             decisions.dropped = upto.count().ok_or_else(|| damaged("dropped"))?;
             decisions.dropped_chain = hash(chain).ok_or_else(|| damaged("dropped"))?;
         }
+        for row in saved.rows("kept")? {
+            let mut row = row.items().filter_map(|end| end.count());
+            let range = row.next().zip(row.next()).filter(|(from, to)| from < to);
+            let last = decisions.kept.last().map_or(decisions.covered(), |last| last.1);
+            let range = range.filter(|range| last <= range.0 && range.1 <= decisions.dropped);
+            decisions.kept.push(range.ok_or_else(|| damaged("kept"))?);
+        }
         for row in saved.rows("calibration")? {
             let learned = read_learned(row).ok_or_else(|| damaged("calibration"))?;
             engine.calibration.models.push(learned);
@@ -152,6 +160,18 @@ impl Engine {
             if PLAUSIBLE_WINDOWS.contains(&window) {
                 engine.learn_window(key.into_owned(), window);
             }
+        }
+        let totals = saved.rows("totals")?;
+        if !totals.is_empty() {
+            let mut totals = totals.into_iter().map(|total| total.count());
+            let mut next = || totals.next().flatten().ok_or_else(|| damaged("totals"));
+            engine.totals = Totals {
+                bursts: next()?,
+                calls: next()?,
+                saved: next()?,
+                growth: next()?,
+                seen: next()?,
+            };
         }
         engine.measured = saved.0.count("measured")?;
         let failures = saved.rows("failures")?;
@@ -265,22 +285,84 @@ impl<'j> Saved<'j> {
 fn read_part(row: Value<'_>) -> Option<(Place, Decision)> {
     let mut row = row.items();
     let place = Place { body: row.next()?.count()?, part: row.next()?.count()? };
-    let action = row.next()?.string()?;
-    let name = row.next()?.string()?;
-    let chars = row.next()?.count()?;
-    let (head, tail) = (row.next()?.count()?, row.next()?.count()?);
-    let action = match &*action {
-        "o" => Action::Offloaded { head, tail },
-        "e" => Action::Elided { head, tail },
-        "c" => Action::Cleared,
-        "d" => Action::Duplicate,
-        "s" => Action::Superseded,
-        "r" => Action::Removed,
+    Some((place, unpacked(&row.next()?.string()?)?))
+}
+
+/// A decision as a letter and base64: long sessions hold thousands.
+fn packed(decision: &Decision) -> String {
+    let (letter, head, tail) = match decision.action {
+        Action::Offloaded { head, tail } => ('o', head, tail),
+        Action::Elided { head, tail } => ('e', head, tail),
+        Action::Cleared => ('c', 0, 0),
+        Action::Duplicate => ('d', 0, 0),
+        Action::Superseded => ('s', 0, 0),
+        Action::Removed => ('r', 0, 0),
+    };
+    let mut bytes = decision.reference.0.to_vec();
+    bytes.extend(decision.anchor.to_le_bytes());
+    let numbers = if head + tail > 0 { 3 } else { 1 };
+    for mut number in [decision.chars, head, tail].into_iter().take(numbers) {
+        while number > 127 {
+            bytes.push(number as u8 | 128);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+    }
+    let mut out = String::from(letter);
+    for three in bytes.chunks(3) {
+        let at = |at: usize| u32::from(three.get(at).copied().unwrap_or_default());
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for digit in 0..=three.len() {
+            out.push(DIGITS[(bits >> (18 - 6 * digit)) as usize % 64].into());
+        }
+    }
+    out
+}
+
+fn unpacked(text: &str) -> Option<Decision> {
+    let (letter, digits) = text.as_bytes().split_first()?;
+    let mut bytes = Vec::new();
+    for four in digits.chunks(4) {
+        let mut bits = 0;
+        for at in 0..4 {
+            let digit = four.get(at).map_or(Some(0), |digit| sextet(*digit))?;
+            bits = bits << 6 | digit;
+        }
+        bytes.extend((1..four.len()).map(|at| (bits >> (24 - 8 * at)) as u8));
+    }
+    let (reference, rest) = bytes.split_first_chunk::<6>()?;
+    let (anchor, rest) = rest.split_first_chunk::<4>()?;
+    let mut rest = rest.iter();
+    let mut number = || {
+        let mut number = 0u32;
+        for shift in (0..35).step_by(7) {
+            let byte = u32::from(*rest.next()?);
+            number |= (byte & 127).checked_shl(shift)?;
+            if byte < 128 {
+                return Some(number);
+            }
+        }
+        None
+    };
+    let chars = number()?;
+    // Both are left away where they are zero, and no content is as long as their sum could be.
+    let (head, tail) = number().map_or(Some((0, 0)), |head| Some((head, number()?)))?;
+    head.checked_add(tail)?;
+    let action = match letter {
+        b'o' => Action::Offloaded { head, tail },
+        b'e' => Action::Elided { head, tail },
+        b'c' => Action::Cleared,
+        b'd' => Action::Duplicate,
+        b's' => Action::Superseded,
+        b'r' => Action::Removed,
         _ => return None,
     };
-    let reference = Ref::parse(name.get(..12)?)?;
-    let anchor = u64::from_str_radix(name.get(12..)?, 16).ok()?;
-    Some((place, Decision { action, reference, chars, anchor }))
+    Some(Decision {
+        action,
+        reference: Ref(*reference),
+        chars,
+        anchor: u32::from_le_bytes(*anchor),
+    })
 }
 
 fn read_summary(value: Value<'_>) -> Option<Summary> {
@@ -334,3 +416,5 @@ fn damaged(place: &str) -> Error {
     let what = "damaged: take an earlier checkpoint";
     Error::new(ErrorCode::InvalidCheckpoint, place.into(), what.into())
 }
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -85,8 +85,8 @@ pub(crate) struct Decision {
     pub reference: Ref,
     /// Code points of the content.
     pub chars: u32,
-    /// Hash of the part it was taken for.
-    pub anchor: u64,
+    /// Hash of the part it was taken for; what it matches must have the content of the reference.
+    pub anchor: u32,
 }
 
 /// Who wrote a summary.
@@ -191,6 +191,8 @@ pub(crate) struct Decisions {
     pub dropped: u32,
     /// Running hash of the body there.
     pub dropped_chain: u64,
+    /// Of the dropped messages, those that the view shows all the same: from and to, in order.
+    pub kept: Vec<(u32, u32)>,
     /// Earlier summaries, newest last.
     pub spans: Vec<Span>,
     /// Messages that a hook pinned: place in the body and spine, ascending.
@@ -211,6 +213,23 @@ impl Decisions {
         !self.parts.is_empty() || self.hidden() > 0
     }
 
+    /// Whether one of these body messages is shown though it stands before the end of what is hidden.
+    pub(crate) fn keeps(&self, from: u32, to: u32) -> bool {
+        let at = self.kept.partition_point(|kept| kept.1 <= from);
+        self.kept.get(at).is_some_and(|kept| kept.0 < to)
+    }
+
+    /// Moves the end of what was dropped, and lets go of what lies outside.
+    pub(crate) fn drop_upto(&mut self, upto: u32, chain: u64) {
+        self.dropped = upto;
+        self.dropped_chain = chain;
+        let covered = self.covered();
+        for kept in &mut self.kept {
+            *kept = (kept.0.max(covered), kept.1.min(upto));
+        }
+        self.kept.retain(|kept| kept.0 < kept.1);
+    }
+
     /// Takes over a summary and lets go of what it makes unnecessary.
     pub(crate) fn cover(&mut self, summary: Summary) {
         if let Some(old) = self.summary.take() {
@@ -218,11 +237,12 @@ impl Decisions {
             let excess = self.spans.len().saturating_sub(MAX_SPANS);
             self.spans.drain(..excess);
         }
-        if self.dropped <= summary.covered {
-            self.dropped = 0;
-            self.dropped_chain = 0;
-        }
+        let past = self.dropped <= summary.covered;
         self.summary = Some(summary);
+        match past {
+            true => self.drop_upto(0, 0),
+            false => self.drop_upto(self.dropped, self.dropped_chain),
+        }
     }
 }
 

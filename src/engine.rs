@@ -1,6 +1,7 @@
 //! The engine: what it holds, and the loop of plan, effects and resolve.
 
 mod burst;
+mod explain;
 mod fold;
 mod hooks;
 mod outcome;
@@ -24,18 +25,19 @@ use crate::json::Value;
 use crate::options::{Options, invalid};
 use crate::recall::{self, RecallArgs, RecallStep};
 use crate::stage::summarize::WRAPPER;
-use crate::stage::{Stage, default_stages};
+use crate::stage::{Stage, preset};
 use crate::summary::protocol::Protocols;
 use crate::summary::template::Template;
 use crate::transcript::{HashKey, Message, PartKind, Transcript};
 use crate::view::{Item, Problem, Repair, View};
 
 use burst::Burst;
+pub use explain::{Explained, Explanation, Standing, Stats};
 pub(crate) use hooks::PLAUSIBLE_WINDOWS;
 pub use hooks::{SummaryVersion, WindowKey};
 pub use outcome::{
-    Audit, Decided, Effect, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest, Reason,
-    RecallTool, Render, Reply, Step, SummaryReport, Usage,
+    Audit, CacheReport, Cause, Decided, Effect, Estimate, Failure, Notice, Outcome, Overflow,
+    PlanRequest, Reason, RecallTool, Render, Reply, Step, SummaryReport, Usage,
 };
 
 /// A tokenizer of the host's own: tokens of a text, or nothing where it fails.
@@ -104,6 +106,7 @@ pub struct Engine {
     /// Planning rests until the view has this many tokens or its tail begins elsewhere; body index.
     pub(crate) rest: Option<(u32, u32)>,
     pub(crate) low_savings: u32,
+    pub(crate) totals: Totals,
     /// Body messages whose text the host was handed before they were folded.
     pub(crate) flushed: u32,
     repairs: Vec<Repair>,
@@ -134,8 +137,23 @@ struct Memory {
     breaker: Breaker,
     rest: Option<(u32, u32)>,
     low_savings: u32,
+    totals: Totals,
     repairs: Vec<Repair>,
     told: Vec<(u32, &'static str)>,
+}
+
+/// What a session came to so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub bursts: u32,
+    /// Replies of the host's summarizer.
+    pub calls: u32,
+    /// Calibrated tokens that bursts took out of views.
+    pub saved: u32,
+    /// Sixteenths of a token by which the view grows from plan to plan, lately.
+    pub growth: u32,
+    /// Calibrated tokens of the view when the last plan ended.
+    pub seen: u32,
 }
 
 /// Failures of the host's summarizer.
@@ -154,11 +172,10 @@ impl Engine {
     /// # Errors
     /// `invalid_option`, naming the option.
     pub fn new(options: Options) -> Result<Engine, Error> {
+        let options = preset::apply(options)?;
         let sizes = Sizes::read(&options)?;
-        let defaults = default_stages();
-        let stages = options.stages.as_ref().unwrap_or(&defaults);
+        let stages = options.stages.iter().flatten();
         let stages = stages
-            .iter()
             .enumerate()
             .map(|(index, stage)| Stage::read(stage, index))
             .collect::<Result<Vec<_>, _>>()?;
@@ -224,6 +241,7 @@ impl Engine {
             breaker: Breaker::default(),
             rest: None,
             low_savings: 0,
+            totals: Totals::default(),
             flushed: 0,
             repairs: Vec::new(),
             told: Vec::new(),
@@ -474,7 +492,7 @@ impl Engine {
     /// Size of the view as it stands.
     pub fn estimate(&self) -> Estimate {
         let ratio = self.ratio();
-        let budget = self.window().map(|window| self.sizes.budget(window));
+        let budget = self.budget();
         let tokens = self.tokens();
         Estimate {
             tokens,
@@ -509,7 +527,9 @@ impl Engine {
             items_before: total.saturating_sub(last),
             keep,
             lead: self.transcript.lead,
-            hidden: self.transcript.lead.saturating_add(self.decisions.hidden()),
+            hidden: self.transcript.lead.saturating_add(
+                self.decisions.kept.first().map_or(self.decisions.hidden(), |kept| kept.0),
+            ),
             items,
         }
     }
@@ -683,7 +703,23 @@ impl Engine {
     }
 
     pub(crate) fn budget(&self) -> Option<Budget> {
-        self.window().map(|window| self.sizes.budget(window))
+        let mut budget = self.sizes.budget(self.window()?);
+        if self.sizes.min_burst > 0.0 {
+            budget.trigger = budget.trigger.max(self.worthwhile(&budget));
+        }
+        Some(budget)
+    }
+
+    /// Size from which a burst can free the share of the view that it must: what it leaves there,
+    /// the leading system messages, the tools, the summary and the tail, is no more than the rest;
+    /// never over 85 % of usable.
+    fn worthwhile(&self, budget: &Budget) -> u32 {
+        let lead = &self.transcript.messages[..self.transcript.lead as usize];
+        let lead: u32 = lead.iter().map(|message| message.tokens).sum();
+        let beside = self.system + self.tools + self.recall_schema;
+        let stays = self.scaled(lead.saturating_add(self.head).saturating_add(beside));
+        let stays = f64::from(stays.saturating_add(budget.tail)) / (1.0 - self.sizes.min_burst);
+        stays.min(f64::from(budget.usable) * 0.85) as u32
     }
 
     /// Characters of a recall page: what the option allows and half of the room left.
@@ -780,6 +816,7 @@ impl Engine {
             breaker: self.breaker,
             rest: self.rest,
             low_savings: self.low_savings,
+            totals: self.totals,
             repairs: self.repairs.clone(),
             told: self.told.clone(),
         }
@@ -795,6 +832,7 @@ impl Engine {
         self.breaker = memory.breaker;
         self.rest = memory.rest;
         self.low_savings = memory.low_savings;
+        self.totals = memory.totals;
         if changed {
             self.recount();
         }
@@ -827,7 +865,7 @@ impl Engine {
             && (dropped > from || was_unverified)
             && self.transcript.chain_at(dropped) != Some(self.decisions.dropped_chain)
         {
-            self.decisions.dropped = 0;
+            self.decisions.drop_upto(0, 0);
             moved = true;
         }
         let stale: Vec<Place> = self
@@ -847,7 +885,7 @@ impl Engine {
             for (part, at) in message.parts.iter().zip(0u32..) {
                 let place = Place { body, part: at };
                 if part.kind != PartKind::Opaque && self.decisions.parts.get(place).is_none() {
-                    places.push((message.anchor(part, self.transcript.key), place));
+                    places.push((message.anchor(part, self.transcript.key) as u32, place));
                 }
             }
         }
@@ -861,7 +899,9 @@ impl Engine {
             };
             // A content that stands more than once has no one new place.
             match (same(start), same(start + 1)) {
-                (Some(found), None) => self.decisions.parts.insert(found, decision),
+                (Some(found), None) if self.is_of(found, decision.reference) => {
+                    self.decisions.parts.insert(found, decision);
+                }
                 _ => lost += 1,
             }
         }
@@ -896,18 +936,24 @@ impl Engine {
         }
         let dropped = start(self.decisions.dropped);
         if dropped != self.decisions.dropped {
-            self.decisions.dropped = dropped;
-            self.decisions.dropped_chain = chain(dropped);
+            self.decisions.drop_upto(dropped, chain(dropped));
             moved = true;
         }
         moved
     }
 
-    fn anchor(&self, place: Place) -> Option<u64> {
+    /// Whether a reference is that of the part's content.
+    fn is_of(&self, place: Place, reference: Ref) -> bool {
+        let index = self.transcript.lead.saturating_add(place.body) as usize;
+        let message = &self.transcript.messages[index];
+        Ref::of(&message.content(&message.parts[place.part as usize])) == reference
+    }
+
+    fn anchor(&self, place: Place) -> Option<u32> {
         let index = self.transcript.lead.saturating_add(place.body) as usize;
         let message = self.transcript.messages.get(index)?;
         let part = message.parts.get(place.part as usize)?;
-        Some(message.anchor(part, self.transcript.key))
+        Some(message.anchor(part, self.transcript.key) as u32)
     }
 }
 

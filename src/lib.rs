@@ -23,7 +23,10 @@ mod body;
 mod budget;
 mod calibration;
 mod checkpoint;
+#[cfg(all(target_arch = "wasm32", feature = "component"))]
+mod component;
 mod count;
+mod cut;
 mod decision;
 mod engine;
 mod error;
@@ -33,25 +36,27 @@ mod json;
 mod options;
 mod overflow;
 mod recall;
+mod sizes;
 mod stage;
 mod summary;
 mod transcript;
 mod view;
-#[cfg(target_arch = "wasm32")]
+#[cfg(all(target_arch = "wasm32", feature = "js"))]
 mod wasm;
 
 pub use budget::Budget;
 pub use decision::{Author, Ref};
 pub use engine::{
-    Audit, Decided, Effect, Engine, Estimate, Failure, Notice, Outcome, Overflow, PlanRequest,
-    Reason, RecallTool, Render, Reply, Step, SummaryReport, SummaryVersion, Tokenizer, Usage,
-    WindowKey,
+    Audit, CacheReport, Cause, Decided, Effect, Engine, Estimate, Explained, Explanation, Failure,
+    Notice, Outcome, Overflow, PlanRequest, Reason, RecallTool, Render, Reply, Standing, Stats,
+    Step, SummaryReport, SummaryVersion, Tokenizer, Usage, WindowKey,
 };
 pub use error::{Error, ErrorCode};
 pub use format::FormatName;
 pub use options::{Options, RecallOptions, SectionOptions, SummaryOptions};
 pub use overflow::{ErrorClass, classify};
 pub use recall::{RecallArgs, RecallStep};
+pub use sizes::{MessageSize, PartSize};
 pub use stage::{StageName, StageOptions};
 pub use summary::protocol::{
     BuildRequest, BuildSummary, FormatSpan, Given, Piece, Protocols, PruneResult, ValidateRequest,

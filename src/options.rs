@@ -22,8 +22,14 @@ pub struct Options {
     pub compact_to: Option<f64>,
     /// Size of the protected tail: a share as `compactAt`, or tokens from 2 up. Default 0.20.
     pub tail: Option<f64>,
-    /// The stages, cheapest first. Default offload, clear, summarize, drop, elide.
+    /// Options under a name, which the others here win over: default, two-tier, frugal, truncate,
+    /// sliding, prune, smart, summarize, llm-summarize or conversation. Default: default.
+    pub preset: Option<String>,
+    /// The stages, cheapest first. Default: those of the preset.
     pub stages: Option<Vec<StageOptions>>,
+    /// Least share of the view, in [0, 1), that a burst must be able to free for it to begin; a view
+    /// at 85 % of usable begins one all the same. Default 0.
+    pub min_burst: Option<f64>,
     /// Model id: calibration and learned windows are kept per model.
     pub model: Option<String>,
     /// Endpoint of the model: learned windows are kept per endpoint and model.
@@ -137,7 +143,9 @@ impl Options {
             "compactAt",
             "compactTo",
             "tail",
+            "preset",
             "stages",
+            "minBurst",
             "model",
             "endpoint",
             "secret",
@@ -183,7 +191,9 @@ impl Options {
             compact_at: from.number("compactAt")?,
             compact_to: from.number("compactTo")?,
             tail: from.number("tail")?,
+            preset: from.owned("preset")?,
             stages,
+            min_burst: from.number("minBurst")?,
             model: from.owned("model")?,
             endpoint: from.owned("endpoint")?,
             secret: from.owned("secret")?,

@@ -157,7 +157,7 @@ pub(crate) fn resolve(
         let index = transcript.lead + place.body;
         let message = transcript.messages.get(index as usize)?;
         let part = message.parts.get(place.part as usize)?;
-        if message.anchor(part, transcript.key) == decision.anchor {
+        if message.anchor(part, transcript.key) as u32 == decision.anchor {
             return Some((title(part.kind, &part.name, index), message.content(part).into_owned()));
         }
     }

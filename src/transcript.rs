@@ -67,6 +67,8 @@ pub(crate) struct Part {
     pub framing: u32,
     /// The value holds images or files beside its text.
     pub media: bool,
+    /// Of a result: its format says that the tool failed.
+    pub failed: bool,
     /// Signed or encrypted: byte-identical in the view, or absent.
     pub signed: bool,
     /// What is wrong with the value, where a provider would refuse it.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde::{Serialize, Serializer};
 
 use crate::count::{self, Family};
+pub(crate) use crate::cut::{boundary, ends};
 use crate::decision::{Action, Decision, Decisions, Place};
 use crate::format::{Format, FormatName};
 use crate::json::{Json, Value, mended, write_string};
@@ -207,6 +208,7 @@ impl View<'_> {
         let lead = self.transcript.lead;
         unit.end <= lead
             || unit.end > lead.saturating_add(self.decisions.hidden())
+            || self.decisions.keeps(unit.start - lead.min(unit.start), unit.end - lead)
             || (self.transcript.marked
                 && self.transcript.unit_messages(unit).iter().any(|message| message.pinned))
     }
@@ -215,11 +217,20 @@ impl View<'_> {
     pub(crate) fn units(&self) -> impl Iterator<Item = usize> + use<> {
         let transcript = self.transcript;
         let lead = transcript.unit_of(transcript.lead);
+        let of = |body: u32| transcript.unit_of(transcript.lead.saturating_add(body));
+        let mut kept = Vec::new();
         let first = match transcript.marked {
             true => lead,
-            false => transcript.unit_of(transcript.lead.saturating_add(self.decisions.hidden())),
+            false => {
+                let first = of(self.decisions.hidden());
+                for (from, to) in &self.decisions.kept {
+                    let last = kept.last().map_or(lead, |last| last + 1);
+                    kept.extend(of(*from).max(last)..first.min(of(*to - 1) + 1));
+                }
+                first
+            }
         };
-        (0..lead).chain(first..transcript.units.len())
+        (0..lead).chain(kept).chain(first..transcript.units.len())
     }
 
     /// Units in the view, oldest first.
@@ -792,7 +803,8 @@ impl View<'_> {
                 let left = text.len() - head.len() - tail.len();
                 let left = text[head.len()..head.len() + left].chars().count() as u32;
                 let left = thousands(left);
-                format!("{head}\n[… {left} of {chars} characters left out{pointer} …]\n{tail}")
+                let gap = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
+                format!("{head}{gap}[… {left} of {chars} characters left out{pointer} …]\n{tail}")
             }
         };
         if matches!(part.shape, Shape::Object | Shape::ObjectText) {
@@ -834,7 +846,8 @@ impl View<'_> {
             if !text.is_empty() {
                 text.push_str("\n\n");
             }
-            let count = self.decisions.dropped - covered;
+            let kept = self.decisions.kept.iter().map(|(from, to)| to - from).sum::<u32>();
+            let count = self.decisions.dropped - covered - kept;
             let pointer = match self.recall {
                 Some(tool) => format!("; {tool}(pattern=\"…\") searches them"),
                 None => String::new(),
@@ -912,6 +925,31 @@ impl View<'_> {
             out.items.push(Item::Insert { json: self.format.user_message(&text) });
         }
         out.items
+    }
+
+    /// Bytes of the view's JSON before the message at `start`, or before anything that is not the
+    /// caller's where `bare`.
+    pub(crate) fn prefix_bytes(&self, start: u32, bare: bool) -> u32 {
+        let mut bytes = 1;
+        let mut add = |length: usize| bytes += length + usize::from(bytes > 1);
+        let messages = &self.transcript.messages;
+        for item in self.items(0) {
+            match item {
+                Item::Run { from, to } => {
+                    let end = to.min(start).max(from);
+                    messages[from as usize..end as usize].iter().for_each(|m| add(m.raw.len()));
+                    if end < to {
+                        break;
+                    }
+                }
+                Item::Patch { index, edits } if index < start => {
+                    add(splice(&messages[index as usize].raw, &edits).len());
+                }
+                Item::Insert { json } if !bare => add(json.len()),
+                _ => break,
+            }
+        }
+        bytes as u32
     }
 
     /// Puts the text before that of the user message which the items begin with, if they do.
@@ -1023,33 +1061,6 @@ fn renamed_ids(messages: &[Message], first: u32) -> Vec<Renamed> {
         }
     }
     renamed
-}
-
-/// The first and last bytes of a text, never within a character.
-pub(crate) fn ends(text: &str, head: u32, tail: u32) -> (&str, &str) {
-    let head = boundary(text, head as usize);
-    let tail = boundary(text, text.len().saturating_sub(tail as usize).max(head));
-    (&text[..head], &text[tail..])
-}
-
-/// The nearest place at or before `at` that no character and no grapheme of common kinds
-/// (combining marks, variation selectors, zero-width joiners) spans.
-pub(crate) fn boundary(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    for _ in 0..16 {
-        let joins = |scalar: char| matches!(scalar as u32, 0x300..=0x36F | 0x200D | 0xFE00..=0xFE0F | 0x1F3FB..=0x1F3FF);
-        let next = text[at..].chars().next();
-        let last = text[..at].chars().next_back();
-        let Some(last) = last else { break };
-        if !next.is_some_and(joins) && last as u32 != 0x200D {
-            break;
-        }
-        at -= last.len_utf8();
-    }
-    at
 }
 
 /// `1 message`, `2 messages`.

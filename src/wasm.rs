@@ -56,6 +56,10 @@ impl WasmEngine {
         write(&self.0.problems())
     }
 
+    pub fn sizes(&self) -> Result<JsValue> {
+        write(&self.0.sizes())
+    }
+
     /// A function of the text that gives its tokens; where it throws, they are estimated.
     #[wasm_bindgen(js_name = setTokenizer)]
     pub fn set_tokenizer(&mut self, count: Function) {
@@ -121,6 +125,14 @@ impl WasmEngine {
 
     pub fn estimate(&self) -> Result<JsValue> {
         write(&self.0.estimate())
+    }
+
+    pub fn explain(&self, index: u32) -> Result<JsValue> {
+        write(&self.0.explain(index).map_err(throw)?)
+    }
+
+    pub fn stats(&self) -> Result<JsValue> {
+        write(&self.0.stats())
     }
 
     #[wasm_bindgen(js_name = recallTool)]

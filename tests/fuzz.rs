@@ -145,7 +145,7 @@ const WORDS: [&str; 61] = [
     "\"window\":",
     "\"stages\":",
     "\"covered\":4294967295",
-    "\"parts\":[[0,0,\"c\"]]",
+    "\"parts\":[[0,0,\"cAAAAAAAAAAAAAAE\"]]",
     "maximum context length is ",
     "18446744073709551616",
     " tokens",

@@ -355,7 +355,7 @@ fn p23_the_tail_is_measured_as_the_view_shows_it() {
         r#""tail":600,"summarizer":true,"stages":[{"stage":"clear","keepLast":0},"summarize"]"#;
     let mut host = Host::new(&options(2_800, stages));
     let outcome = host.turn(&all);
-    assert_eq!((outcome.stages, host.prompts.len()), (vec!["clear"], 0));
+    assert_eq!((outcome.stages, host.prompts.len()), (vec!["clear".into()], 0));
     let outcome = host.plan(forced());
     assert_eq!(outcome.summary.unwrap().covered, 1, "the marker is in the tail now");
 }
@@ -395,7 +395,7 @@ fn p26_an_overflow_compacts_even_with_no_window_known() {
     host.turn(&all);
     let outcome = host.plan(refused(None));
     assert!(outcome.overflow && outcome.compacted);
-    assert!(outcome.stages.contains(&"summarize") && has_summary(&host));
+    assert!(outcome.stages.contains(&"summarize".into()) && has_summary(&host));
     assert_eq!(shown(&host).last(), all.last());
     assert!(outcome.tokens_after < outcome.tokens_before * 3 / 4);
 }

@@ -209,7 +209,7 @@ fn i01_whole_summarized_spans_and_user_text_come_back_too() {
     let first = outcome.decisions[0].reference.clone().unwrap();
     let mut all = all;
     all.extend((31..61).map(|at| said(at, 100)));
-    assert!(host.turn(&all).stages.contains(&"summarize"));
+    assert!(host.turn(&all).stages.contains(&"summarize".into()));
     assert!(recalled(&host.engine, &first).contains("m0: word"));
     assert!(search(&host.engine, "M1:").contains("m1: word"), "upper and lower case alike");
     assert!(search(&host.engine, "no such text").starts_with("[no text"));

@@ -25,32 +25,43 @@ export function mentions(text: string, identifier: string): boolean {
 }
 
 /**
- * What a message says, as text: its content, its reasoning, and the names and decoded arguments of
- * its calls.
+ * What a message of any wire format says, as text: its content, its reasoning, and the names and
+ * decoded arguments of its calls.
  */
 export function wordsOf(message: ChatMessage): string {
-  const { content, reasoning_content: reasoning } = message as Worded;
-  return plain([...textsIn(content), ...textsIn(reasoning), ...callsOf(message)]);
+  return plain([...textsIn(message), ...callsOf(message)]);
 }
 
 /** The same without reasoning: what the message does. */
 export function deedsOf(message: ChatMessage): string {
-  return plain([...textsIn(message.content), ...callsOf(message)]);
+  return plain([...textsIn(message, true), ...callsOf(message)]);
+}
+
+/** Whether the model wrote the message, or the item. */
+export function fromModel(message: ChatMessage | undefined): boolean {
+  const { role, type } = (message ?? {}) as Worded;
+  if (role !== undefined) return role === 'assistant' || role === 'model';
+  return typeof type === 'string' && (type === 'reasoning' || type.endsWith('_call'));
 }
 
 interface Worded extends ChatMessage {
-  reasoning_content?: unknown;
+  type?: unknown;
+  name?: unknown;
+  arguments?: unknown;
   tool_calls?: { function?: { name?: unknown; arguments?: unknown } }[];
 }
 
+/** The calls that are not part of the content: those of OpenAI. */
 function* callsOf(message: ChatMessage): Generator<string> {
-  for (const call of (message as Worded).tool_calls ?? []) {
-    const { name, arguments: source } = call?.function ?? {};
-    yield* textsIn(name);
-    let decoded: unknown = source;
-    if (typeof source === 'string') {
+  const { tool_calls: calls, name, arguments: source } = message as Worded;
+  const all = Array.isArray(calls) ? calls.map((call) => call?.function) : [];
+  if (source !== undefined) all.push({ name, arguments: source });
+  for (const call of all) {
+    yield* textsIn(call?.name);
+    let decoded = call?.arguments;
+    if (typeof decoded === 'string') {
       try {
-        decoded = JSON.parse(source);
+        decoded = JSON.parse(decoded);
       } catch {
         // What is no JSON is read as it stands.
       }
@@ -59,14 +70,28 @@ function* callsOf(message: ChatMessage): Generator<string> {
   }
 }
 
+/** What is no content: who and what it is, what the calls say, signatures and payloads. */
+const SILENT =
+  /^(role|type|id|status|tool_calls|arguments|tool_call_id|tool_use_id|call_id|toolCallId|signature|thoughtSignature|encrypted_content)$/;
+
+const REASONING = /^(thinking|redacted_thinking|reasoning)$/;
+
 /** Every string and number inside a value, names of members left out; no payload of a file. */
-function* textsIn(value: unknown): Generator<string> {
+function* textsIn(value: unknown, deeds = false): Generator<string> {
   if (typeof value === 'string') {
     if (!value.startsWith('data:')) yield value;
   } else if (typeof value === 'number') {
     yield String(value);
+  } else if (Array.isArray(value)) {
+    for (const member of value) yield* textsIn(member, deeds);
   } else if (typeof value === 'object' && value !== null) {
-    for (const member of Object.values(value)) yield* textsIn(member);
+    const { type, thought, data } = value as Record<string, unknown>;
+    if (deeds && (REASONING.test(String(type)) || thought === true)) return;
+    for (const [name, member] of Object.entries(value)) {
+      if (SILENT.test(name) || (deeds && name === 'reasoning_content')) continue;
+      const payload = member === data && typeof data === 'string' && data.length > 500;
+      if (!payload) yield* textsIn(member, deeds);
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 // tidemark as a policy, and no policy at all.
-import { Compactor, type CompactorOptions } from '../compactor.js';
+import { Compactor, type CompactorOptions, type CompactRequest } from '../compactor.js';
 import type { ChatMessage } from '../types.js';
 import type { Policy, Turn } from './replay.js';
 
@@ -9,8 +9,12 @@ export const whole: Policy = (messages) => ({ messages });
 /**
  * A compactor with these options as the policy of one session. Usage goes in as the replay
  * measures it, and summarizer calls are priced.
+ * @param beside the tools and instructions that go with every request
  */
-export function compactor(options: CompactorOptions): Policy {
+export function compactor(
+  options: CompactorOptions,
+  beside: Pick<CompactRequest, 'tools' | 'system'> = {},
+): Policy {
   const { summarizer } = options;
   let turn: Turn | undefined;
   const own = new Compactor({
@@ -27,7 +31,7 @@ export function compactor(options: CompactorOptions): Policy {
   return async (messages, now) => {
     turn = now;
     const start = performance.now();
-    const { messages: view } = await own.compact(messages, { usage: now.usage });
+    const { messages: view } = await own.compact(messages, { ...beside, usage: now.usage });
     const milliseconds = performance.now() - start;
     const tool = own.recallTool();
     return {

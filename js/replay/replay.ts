@@ -1,5 +1,6 @@
 // A recorded session sent through a policy, call by call, and what each call would have cost.
 import type { ChatMessage } from '../types.js';
+import { fromModel } from './identifiers.js';
 import {
   type CachePrices,
   type Charge,
@@ -56,6 +57,13 @@ export interface ReplayOptions {
   clock?: ((index: number, call: number) => number) | undefined;
   /** Tools of the session, part of every request. */
   tools?: readonly unknown[] | undefined;
+  /**
+   * Text and tokens of a message or of the tools: what must be the same to be read from the cache,
+   * and its size. @default as OpenAI Chat Completions has them, counted by `count`
+   */
+  weigh?: ((value: unknown) => { text: string; tokens: number }) | undefined;
+  /** Why a provider would refuse a view, or null. @default by the rules of OpenAI Chat Completions */
+  refusal?: ((messages: readonly ChatMessage[]) => string | null) | undefined;
   /** Hears of every call. */
   onCall?: ((call: CallReport) => void) | undefined;
 }
@@ -109,8 +117,8 @@ export interface ReplayReport {
 }
 
 /**
- * Messages at which the session called a model: each assistant message after one of the user or a
- * result. Where calls right before it are still unanswered, no request can have been made: logs of
+ * Messages at which the session called a model: each message of the model after one of the user or
+ * a result. Where calls right before it are still unanswered, no request can have been made: logs of
  * parallel calls look like that.
  */
 export function callsOf(transcript: readonly ChatMessage[]): number[] {
@@ -122,10 +130,11 @@ export function callsOf(transcript: readonly ChatMessage[]): number[] {
       open.delete(tool_call_id);
       continue;
     }
-    const before = transcript[index - 1]?.role;
-    if (role === 'assistant') {
-      if (open.size === 0 && (before === 'user' || before === 'tool')) found.push(index);
-      if (before !== 'assistant') open = new Set();
+    const before = transcript[index - 1];
+    if (fromModel(message)) {
+      const led = before?.role === 'system' || before?.role === 'developer';
+      if (open.size === 0 && before && !led && !fromModel(before)) found.push(index);
+      if (!fromModel(before)) open = new Set();
       for (const call of Array.isArray(tool_calls) ? tool_calls : []) open.add(call?.id);
     } else {
       open = new Set();
@@ -146,7 +155,8 @@ export async function replay(
 ): Promise<ReplayReport> {
   const { window, count, prices = OPENAI_PRICES, tools = [], onCall } = options;
   const clock = options.clock ?? ((_, call) => call * 20);
-  const weigh = scale(count);
+  const weigh = options.weigh ?? scale(count);
+  const refuses = options.refusal ?? refusal;
   const cache = new PrefixCache(prices, count);
   const range = new LongRange(
     transcript,
@@ -175,7 +185,7 @@ export async function replay(
     const { missing, ...retention } = await retained(names, view.messages, view.recalls);
     const rewritten = last.some((segment, at) => segment.text !== segments[at]?.text);
     const charge = cache.charge(segments, 0, now);
-    const refused = refusal(view.messages);
+    const refused = refuses(view.messages);
     const heard = { call, index, tokens, charge, summaries, rewritten, refused };
     const whole = { ...heard, retention, missing, milliseconds };
     add(report, whole, window);

@@ -1,6 +1,6 @@
 // Whether a view still shows the identifiers that the session goes on to use.
 import type { ChatMessage } from '../types.js';
-import { deedsOf, identifiers, mentions, wordsOf } from './identifiers.js';
+import { deedsOf, fromModel, identifiers, mentions, wordsOf } from './identifiers.js';
 
 /** Uses of long-range identifiers, by what the view had of them. */
 export interface Retention {
@@ -38,7 +38,7 @@ export class LongRange {
       if (sum > recent) break;
     }
     let deeds = '';
-    for (let next = at; this.#transcript[next]?.role === 'assistant'; next++) {
+    for (let next = at; fromModel(this.#transcript[next]); next++) {
       deeds += `${deedsOf(this.#transcript[next] as ChatMessage)}\n`;
     }
     const seen = (name: string, first: number, end: number) => {

@@ -178,7 +178,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-fn sextet(byte: u8) -> Option<u32> {
+pub(crate) fn sextet(byte: u8) -> Option<u32> {
     Some(u32::from(match byte {
         b'A'..=b'Z' => byte - b'A',
         b'a'..=b'z' => byte - b'a' + 26,

@@ -1,16 +1,23 @@
 //! One burst: stages run cheapest first, and stop to wait for the host where they must.
 
+use std::borrow::Cow;
+
 use super::Engine;
+use super::Totals;
 use super::fold::Chunk;
 use super::outcome::{
-    Decided, Effect, Failure, Outcome, PlanRequest, Reason, Reply, Step, SummaryReport,
+    CacheReport, Cause, Decided, Effect, Failure, Outcome, PlanRequest, Reason, Reply, Step,
+    SummaryReport,
 };
 use crate::budget::Budget;
 use crate::decision::Decisions;
 use crate::error::{Error, ErrorCode};
 use crate::options::invalid;
 use crate::overflow::{self, ErrorClass};
-use crate::stage::{self, Plan, Proposal, Situation, Stage, StageName, StageOptions, reasoning};
+use crate::stage::{
+    self, Plan, Proposal, Run, Situation, Stage, StageName, StageOptions, reasoning,
+};
+use crate::transcript::Unit;
 
 /// A burst under way.
 pub(super) struct Burst {
@@ -28,11 +35,13 @@ pub(super) struct Burst {
     pub(super) before: u32,
     /// The same uncalibrated.
     pub(super) raw: u32,
+    /// Nothing was out of the view when it began: the recall tool is new if something is now.
+    first: bool,
     /// First message of the protected tail; nothing from here on is touched but by elide.
     pub(super) tail: u32,
     /// Index of the stage that runs.
     pub(super) stage: usize,
-    pub(super) stages: Vec<&'static str>,
+    pub(super) stages: Vec<Cow<'static, str>>,
     pub(super) decisions: Vec<Decided>,
     pub(super) failures: Vec<Failure>,
     pub(super) summary: Option<SummaryReport>,
@@ -95,6 +104,7 @@ impl Engine {
                 self.calibration.sample(&model, usage.input_tokens, raw);
             }
         }
+        self.note_growth();
         let untouched = self.server_history || request.server_history;
         if std::mem::replace(&mut self.untouched, untouched) != untouched {
             self.epoch = self.epoch.wrapping_add(1);
@@ -157,6 +167,7 @@ impl Engine {
             draft: None,
             before: tokens,
             raw,
+            first: !self.decisions.any(),
             tail,
             stage: 0,
             stages: Vec::new(),
@@ -217,6 +228,7 @@ impl Engine {
                 None
             }
             (Waiting::Summary(chunk), Reply::Text { text }) => {
+                self.totals.calls = self.totals.calls.saturating_add(1);
                 self.summarized(&mut burst, chunk, &text)
             }
             (Waiting::Gate, Reply::Go { veto, pins }) => {
@@ -232,6 +244,7 @@ impl Engine {
                 None
             }
             (Waiting::Summary(_), Reply::Failed { message }) => {
+                self.totals.calls = self.totals.calls.saturating_add(1);
                 self.summarizer_failed(&mut burst, "host", message);
                 None
             }
@@ -261,7 +274,7 @@ impl Engine {
         if !stored.is_empty() {
             self.take_parts(&mut burst, StageName::Offload, stored);
         }
-        while let Some(stage) = self.stages.get(burst.stage).cloned() {
+        while let Some(stage) = self.next_stage(&mut burst) {
             let effects = match self.takes_part(&burst, &stage) {
                 true => self.run(&mut burst, &stage),
                 false => None,
@@ -279,6 +292,21 @@ impl Engine {
         self.finish(burst)
     }
 
+    /// The stage to run, if any is left. Where the view still does not fit, the tail shrinks to what
+    /// the model has not answered, and the last resorts have another go.
+    fn next_stage(&self, burst: &mut Burst) -> Option<Stage> {
+        if let Some(stage) = self.stages.get(burst.stage) {
+            return Some(stage.clone());
+        }
+        let least = self.tail(&Budget { tail: 1, ..burst.budget }, false);
+        if self.tokens() <= burst.budget.usable || burst.tail >= least {
+            return None;
+        }
+        burst.tail = least;
+        burst.stage = self.stages.iter().position(|stage| stage.name == StageName::Drop)?;
+        self.stages.get(burst.stage).cloned()
+    }
+
     /// A signature vouches for what stands before it: where that was rewritten, the signed
     /// reasoning of older turns goes too.
     fn drop_stale_reasoning(&mut self, burst: &mut Burst) {
@@ -291,7 +319,7 @@ impl Engine {
         let situation = self.situation(burst, 1);
         let stale = reasoning::older(&situation, first, true);
         if !stale.is_empty() {
-            self.take_parts(burst, StageName::Reasoning, stale);
+            self.take_parts_for(burst, StageName::Reasoning, Cause::Signature, stale);
         }
     }
 
@@ -333,8 +361,8 @@ impl Engine {
         }
         let situation = self.situation(burst, self.goal(burst, stage));
         match stage::plan(stage, &situation) {
-            Plan::Drop { upto, saved } => {
-                self.drop_upto(burst, upto, saved);
+            Plan::Hide(runs) => {
+                self.hide(burst, stage.name, runs);
                 None
             }
             Plan::Parts(proposals) if proposals.is_empty() => None,
@@ -362,6 +390,7 @@ impl Engine {
             limit: raw(burst.budget.usable),
             tail: burst.tail,
             overflow: burst.overflow,
+            must: burst.overflow || burst.force || self.tokens() > burst.budget.usable,
         }
     }
 
@@ -387,15 +416,44 @@ impl Engine {
         id
     }
 
-    fn take_parts(&mut self, burst: &mut Burst, stage: StageName, mut proposals: Vec<Proposal>) {
+    /// Why a stage decides anything at this moment.
+    pub(super) fn cause(&self, burst: &Burst, stage: StageName) -> Cause {
+        if burst.overflow {
+            Cause::Overflow
+        } else if burst.force {
+            Cause::Forced
+        } else if self.over_images() && stage == StageName::Media {
+            Cause::Images
+        } else if self.over_bytes().is_some() {
+            Cause::Bytes
+        } else if self.tokens() > burst.budget.usable {
+            Cause::Limit
+        } else {
+            Cause::Watermark
+        }
+    }
+
+    fn take_parts(&mut self, burst: &mut Burst, stage: StageName, proposals: Vec<Proposal>) {
+        let reason = self.cause(burst, stage);
+        self.take_parts_for(burst, stage, reason, proposals);
+    }
+
+    fn take_parts_for(
+        &mut self,
+        burst: &mut Burst,
+        stage: StageName,
+        reason: Cause,
+        mut proposals: Vec<Proposal>,
+    ) {
         // Replies come in any order; outcomes do not.
         proposals.sort_by_key(|proposal| proposal.place);
         burst.took(stage);
         for Proposal { place, decision, saved } in proposals {
             self.decisions.parts.insert(place, decision);
             burst.decisions.push(Decided {
-                stage: stage.as_str(),
+                stage: stage.as_str().into(),
                 kind: decision.action.name(),
+                reason,
                 index: self.transcript.lead + place.body,
                 part: place.part,
                 to: None,
@@ -406,34 +464,56 @@ impl Engine {
         self.recount();
     }
 
-    fn drop_upto(&mut self, burst: &mut Burst, upto: u32, saved: u32) {
-        let from = self.decisions.hidden();
-        self.decisions.dropped = upto;
-        self.decisions.dropped_chain = self.transcript.chain_at(upto).unwrap_or_default();
+    /// Takes runs of units out of the view; what stands between them stays.
+    fn hide(&mut self, burst: &mut Burst, stage: StageName, runs: Vec<Run>) {
+        let Some(upto) = runs.last().map(|run| run.to) else { return };
+        let reason = self.cause(burst, stage);
+        let lead = self.transcript.lead;
+        let upto = self.decisions.dropped.max(upto - lead);
+        let leaves =
+            |unit: &Unit| runs.iter().any(|run| run.from <= unit.start && unit.end <= run.to);
+        let mut kept: Vec<(u32, u32)> = Vec::new();
+        for unit in self.view().shown().filter(|unit| unit.start >= lead) {
+            let pinned = self.transcript.unit_messages(unit).iter().any(|message| message.pinned);
+            if unit.end - lead > upto || pinned || leaves(unit) {
+                continue;
+            }
+            let (from, to) = (unit.start - lead, unit.end - lead);
+            match kept.last_mut().filter(|last| last.1 == from) {
+                Some(last) => last.1 = to,
+                None => kept.push((from, to)),
+            }
+        }
+        self.decisions.kept = kept;
+        self.decisions.drop_upto(upto, self.transcript.chain_at(upto).unwrap_or_default());
         self.forget_hidden();
         self.recount();
-        burst.took(StageName::Drop);
-        burst.decisions.push(Decided {
-            stage: StageName::Drop.as_str(),
-            kind: "dropped",
-            index: self.transcript.lead + from,
-            part: 0,
-            to: Some(self.transcript.lead + upto),
-            reference: None,
-            tokens_saved: self.scaled(saved),
-        });
+        burst.took(stage);
+        for run in runs {
+            burst.decisions.push(Decided {
+                stage: stage.as_str().into(),
+                kind: "dropped",
+                reason,
+                index: run.from,
+                part: 0,
+                to: Some(run.to),
+                reference: None,
+                tokens_saved: self.scaled(run.saved),
+            });
+        }
     }
 
     /// Lets go of decisions on messages that the view no longer shows.
     pub(super) fn forget_hidden(&mut self) {
-        let hidden = self.decisions.hidden();
-        let (transcript, lead) = (&self.transcript, self.transcript.lead);
-        self.decisions.parts.retain(|place| {
-            place.body >= hidden || {
-                let unit = transcript.units[transcript.unit_of(lead + place.body)];
-                transcript.unit_messages(&unit).iter().any(|message| message.pinned)
-            }
+        let mut parts = std::mem::take(&mut self.decisions.parts);
+        let (transcript, view) = (&self.transcript, self.view());
+        parts.retain(|place| {
+            let index = transcript.lead.saturating_add(place.body);
+            let unit = transcript.units.get(transcript.unit_of(index));
+            let pinned = |unit| transcript.unit_messages(unit).iter().any(|message| message.pinned);
+            unit.is_none_or(|unit| view.shows(unit) || pinned(unit))
         });
+        self.decisions.parts = parts;
     }
 
     /// First body message of the tail that holds without an overflow.
@@ -506,6 +586,7 @@ impl Engine {
             target: None,
             overflow: false,
             decisions: Vec::new(),
+            cache: None,
             failures: Vec::new(),
             repairs: Vec::new(),
             summary: None,
@@ -524,7 +605,12 @@ impl Engine {
             (true, true) => Reason::Compacted,
             (false, true) => Reason::NothingToCompact,
         };
+        let cache = self.cache_report(&burst);
         let saved = burst.before.saturating_sub(tokens);
+        if compacted {
+            self.totals.bursts = self.totals.bursts.saturating_add(1);
+            self.totals.saved = self.totals.saved.saturating_add(saved);
+        }
         let low = saved < burst.budget.usable / 50;
         self.low_savings = if low { self.low_savings + 1 } else { 0 };
         let rests = !compacted || self.low_savings >= MAX_LOW_SAVINGS;
@@ -555,6 +641,7 @@ impl Engine {
             trigger: None,
             target: None,
             overflow: burst.overflow,
+            cache,
             decisions: burst.decisions,
             failures: burst.failures,
             repairs: Vec::new(),
@@ -562,6 +649,39 @@ impl Engine {
             notices: Vec::new(),
             smallest: (!fits).then_some(tokens),
         })
+    }
+
+    /// What of the view stands as it stood before the burst.
+    fn cache_report(&self, burst: &Burst) -> Option<CacheReport> {
+        let lead = self.transcript.lead;
+        let first = burst.decisions.iter().map(|decided| decided.index).min()?;
+        let hides = burst.decisions.iter().any(|decided| decided.to.is_some());
+        let first = if hides { lead.min(first) } else { first };
+        let unit = self.transcript.unit_of(first);
+        let units = self.transcript.units[..unit].iter().filter(|unit| unit.shown);
+        let head = if hides || unit <= self.transcript.unit_of(lead) { 0 } else { self.head };
+        let tokens = units.fold(head, |sum, unit| sum.saturating_add(unit.tokens));
+        let prefix_tokens = match burst.first && self.recall_schema > 0 {
+            true => 0,
+            false => self.scaled(tokens.saturating_add(self.beside())),
+        };
+        let start = self.transcript.units.get(unit).map_or(first, |unit| unit.start);
+        Some(CacheReport {
+            prefix_bytes: self.view().prefix_bytes(start, hides),
+            prefix_tokens,
+            reread_tokens: self.tokens().saturating_sub(prefix_tokens),
+        })
+    }
+
+    /// How much the view grows from plan to plan: a mean that forgets.
+    fn note_growth(&mut self) {
+        let Totals { growth, seen, .. } = self.totals;
+        let grown = self.tokens().saturating_sub(seen);
+        if grown > 0 && seen > 0 {
+            let grown = grown.saturating_mul(16);
+            let known = if growth == 0 { grown } else { growth };
+            self.totals.growth = known - known / 4 + grown / 4;
+        }
     }
 
     /// What every outcome says, and the bookkeeping of every plan's end.
@@ -582,14 +702,15 @@ impl Engine {
         outcome.repairs = std::mem::take(&mut self.repairs);
         outcome.notices = std::mem::take(&mut self.notices);
         self.measured = Some(self.raw());
+        self.totals.seen = self.tokens();
         Step::Done { outcome: Box::new(outcome) }
     }
 }
 
 impl Burst {
     pub(super) fn took(&mut self, stage: StageName) {
-        if self.stages.last() != Some(&stage.as_str()) {
-            self.stages.push(stage.as_str());
+        if self.stages.last().is_none_or(|last| *last != stage.as_str()) {
+            self.stages.push(stage.as_str().into());
         }
     }
 }

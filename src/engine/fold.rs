@@ -32,10 +32,10 @@ impl Engine {
     /// One fold of the summarize stage.
     pub(super) fn fold(&mut self, burst: &mut Burst, stage: &Stage) -> Option<Vec<Effect>> {
         let situation = self.situation(burst, self.goal(burst, stage));
-        let must = burst.overflow || burst.force || situation.tokens > situation.limit;
-        let least = match must {
+        let share = stage.min_savings.unwrap_or(self.sizes.min_savings);
+        let least = match situation.must || situation.tokens > situation.limit {
             true => 0,
-            false => (f64::from(situation.tokens) * self.sizes.min_savings) as u32,
+            false => (f64::from(situation.tokens) * share) as u32,
         };
         let cap = self.summary_cap(burst);
         let sizes = Sizes { head: self.head, cap, wrapper: self.wrapper, least };
@@ -412,6 +412,7 @@ impl Engine {
             text,
         };
         let before = (self.visible, self.decisions.clone());
+        let reason = self.cause(burst, StageName::Summarize);
         let report = SummaryReport {
             text: summary.text.clone(),
             covered: fold.to,
@@ -431,8 +432,9 @@ impl Engine {
         burst.fresh = false;
         burst.took(StageName::Summarize);
         burst.decisions.push(Decided {
-            stage: StageName::Summarize.as_str(),
+            stage: StageName::Summarize.as_str().into(),
             kind: "covered",
+            reason,
             index: fold.from,
             part: 0,
             to: Some(fold.to),

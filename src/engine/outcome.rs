@@ -1,5 +1,7 @@
 //! What goes in and out of the loop: requests, effects, replies and outcomes.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::arguments::{Arguments, parse};
@@ -255,14 +257,38 @@ pub enum Reason {
     Vetoed,
 }
 
+/// Why a decision was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Cause {
+    /// The view had reached the watermark of the stage.
+    Watermark,
+    /// The view was over the hard limit.
+    Limit,
+    /// The provider had refused the view.
+    Overflow,
+    /// The host asked for it.
+    Forced,
+    /// The request held more bytes than it may.
+    Bytes,
+    /// The request held more images and files than it may.
+    Images,
+    /// Signed reasoning: its signature covers what was rewritten before it.
+    Signature,
+}
+
 /// One decision of a burst.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decided {
     /// Stage that took it.
-    pub stage: &'static str,
-    /// `offloaded`, `cleared`, `elided`, `covered` or `dropped`.
+    pub stage: Cow<'static, str>,
+    /// `offloaded`, `cleared`, `elided`, `duplicate`, `superseded`, `removed`, `covered` or
+    /// `dropped`.
     pub kind: &'static str,
+    /// Why.
+    pub reason: Cause,
     /// First message.
     pub index: u32,
     /// Part of it.
@@ -275,6 +301,19 @@ pub struct Decided {
     pub reference: Option<String>,
     /// Calibrated tokens that it took out of the view.
     pub tokens_saved: u32,
+}
+
+/// What a burst means for the provider's prompt cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CacheReport {
+    /// Bytes of the view's JSON that stand as before, from its start: whole messages.
+    pub prefix_bytes: u32,
+    /// Calibrated tokens of those, and of what precedes messages in a request: instructions and
+    /// tools. 0 where the recall tool is new among these.
+    pub prefix_tokens: u32,
+    /// Calibrated tokens of the view behind that, which a cache has to be told anew.
+    pub reread_tokens: u32,
 }
 
 /// An effect that did not succeed.
@@ -332,7 +371,7 @@ pub struct Outcome {
     /// Why the plan ended so.
     pub reason: Reason,
     /// Stages that took decisions, in order.
-    pub stages: Vec<&'static str>,
+    pub stages: Vec<Cow<'static, str>>,
     /// Calibrated tokens of the view before, tools included.
     pub tokens_before: u32,
     /// The same after.
@@ -351,6 +390,8 @@ pub struct Outcome {
     pub overflow: bool,
     /// What was decided.
     pub decisions: Vec<Decided>,
+    /// What stays in the provider's prompt cache, where anything was decided.
+    pub cache: Option<CacheReport>,
     /// Effects that failed.
     pub failures: Vec<Failure>,
     /// Malformed messages that the view mends, as met since the last outcome.
@@ -359,7 +400,8 @@ pub struct Outcome {
     pub summary: Option<SummaryReport>,
     /// What the host should know.
     pub notices: Vec<Notice>,
-    /// Smallest size that was reached, where it does not fit.
+    /// The size that could be reached, where it does not fit: what is left is pinned, unanswered,
+    /// beside the messages, or what the stages may not touch.
     pub smallest: Option<u32>,
 }
 
@@ -401,7 +443,7 @@ pub struct Render {
     pub keep: u32,
     /// Leading system messages of the transcript.
     pub lead: u32,
-    /// The messages from there to this one are not shown one by one, but for pinned ones.
+    /// The messages from there to this one are not shown, but for pinned ones.
     pub hidden: u32,
     /// What follows them.
     pub items: Vec<Item>,

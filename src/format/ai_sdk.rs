@@ -258,6 +258,8 @@ fn result(draft: &mut Draft<'_>, part: Value<'_>, index: u32) -> Result<(), Faul
     };
     read.id = (&*id).into();
     read.name = (&*name).into();
+    let kind = part.get("output").map(|typed| word(typed, "type"));
+    read.failed = kind.is_some_and(|kind| kind.starts_with("error-"));
     Ok(())
 }
 

@@ -237,6 +237,7 @@ fn result<'d>(
         }
     };
     let listed = content.is_some_and(|content| content.kind() != Kind::String);
+    part.failed = failed;
     if !filled && failed {
         part.flaw = Some(Flaw::EmptyError);
     } else if !filled && listed {

@@ -204,6 +204,7 @@ impl<'j> Draft<'j> {
             tokens,
             framing: 0,
             media: false,
+            failed: false,
             signed: false,
             flaw: value.usual().map_or_else(|| mended(value.raw()), |_| None).map(|_| LONE),
             alias: "".into(),

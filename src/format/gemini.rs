@@ -242,6 +242,7 @@ fn result(
     };
     part.id = (&*id).into();
     part.name = (&*name).into();
+    part.failed = response.is_some_and(|response| response.get("error").is_some());
     part.frame(RESPONSE_FRAMING + tokens);
     let media = body.get("parts").map(|parts| parts.items().zip(0u32..));
     for (item, index) in media.into_iter().flatten() {

@@ -14,5 +14,5 @@ pub(super) fn plan(stage: &Stage, situation: &Situation<'_>) -> Vec<Proposal> {
         }
         situation.propose(place, message, result, Action::Cleared)
     });
-    situation.until_target(proposals)
+    situation.until_target(stage, proposals)
 }

@@ -41,5 +41,5 @@ pub(super) fn plan(stage: &Stage, situation: &Situation<'_>) -> Vec<Proposal> {
             situation.may_shrink(stage, place, message, result).then_some(())?;
             situation.propose(place, message, result, action?)
         });
-    situation.until_target(proposals)
+    situation.until_target(stage, proposals)
 }

@@ -1,28 +1,27 @@
 //! drop: the last resort but one. The oldest units leave; one note says how many.
 
-use super::{Plan, Situation};
+use super::{Plan, Run, Situation};
 
 pub(super) fn plan(situation: &Situation<'_>) -> Plan {
     let transcript = situation.view.transcript;
-    let hidden = transcript.lead.saturating_add(situation.view.decisions.hidden());
     let mut saved = 0;
-    let mut upto = hidden;
-    for unit in situation.body_units(hidden).filter(|unit| unit.start >= hidden) {
+    let mut runs: Vec<Run> = Vec::new();
+    for unit in situation.view.shown().filter(|unit| unit.start >= transcript.lead) {
         if unit.end > situation.tail
             || situation.tokens.saturating_sub(saved).saturating_add(NOTE) <= situation.target
         {
             break;
         }
-        upto = unit.end;
-        if !transcript.unit_messages(unit).iter().any(|message| message.pinned) {
+        if !situation.is_pinned(unit) {
             saved = unit.tokens.saturating_add(saved);
+            Run::add(&mut runs, unit);
         }
     }
     match saved > NOTE {
-        true => Plan::Drop { upto: upto - transcript.lead, saved },
+        true => Plan::Hide(runs),
         false => Plan::Parts(Vec::new()),
     }
 }
 
 /// Upper bound of the note's own size, tokens.
-const NOTE: u32 = 60;
+pub(super) const NOTE: u32 = 60;

@@ -9,7 +9,9 @@ mod drop;
 mod elide;
 mod media;
 mod offload;
+pub(crate) mod preset;
 pub(crate) mod reasoning;
+mod smart;
 pub(crate) mod summarize;
 
 use std::borrow::Cow;
@@ -20,7 +22,7 @@ use crate::decision::{Action, Decision, Place, Ref};
 use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
 use crate::options::{invalid, whole};
-use crate::transcript::{Message, Part, Unit};
+use crate::transcript::{Message, Part, PartKind, Unit};
 use crate::view::View;
 
 /// Names of the stages.
@@ -37,6 +39,8 @@ pub enum StageName {
     Reasoning,
     /// An old image or file becomes a short marker.
     Media,
+    /// The units that say the least for their size leave; one note says how many.
+    Smart,
     /// The oldest units are folded into the running summary.
     Summarize,
     /// The oldest units leave; one note says how many.
@@ -47,12 +51,13 @@ pub enum StageName {
 
 impl StageName {
     /// All of them.
-    const ALL: [StageName; 8] = [
+    const ALL: [StageName; 9] = [
         StageName::Dedupe,
         StageName::Offload,
         StageName::Clear,
         StageName::Reasoning,
         StageName::Media,
+        StageName::Smart,
         StageName::Summarize,
         StageName::Drop,
         StageName::Elide,
@@ -66,6 +71,7 @@ impl StageName {
             StageName::Clear => "clear",
             StageName::Reasoning => "reasoning",
             StageName::Media => "media",
+            StageName::Smart => "smart",
             StageName::Summarize => "summarize",
             StageName::Drop => "drop",
             StageName::Elide => "elide",
@@ -78,14 +84,31 @@ impl StageName {
 pub struct StageOptions {
     /// Which stage.
     pub stage: StageName,
-    /// offload, clear: the newest results that stay as they are. Default 2 and 3.
+    /// offload, clear: the newest results that stay as they are, of those that the tool lists let
+    /// the stage have. media: the newest images and files. Default 2, 3 and 1.
     pub keep_last: Option<f64>,
-    /// offload, clear: results under this many tokens stay. Default 1,000 and 50.
+    /// dedupe, offload, clear: results under this many tokens stay. Default 50, 1,000 and 50.
     pub min_tokens: Option<f64>,
     /// offload: tokens of the preview. Default 200.
     pub preview_tokens: Option<f64>,
-    /// offload, clear: tools whose results stay.
+    /// dedupe, offload, clear: the newest results stay that take this many tokens together.
+    /// Default 0.
+    pub protect_tokens: Option<f64>,
+    /// dedupe, offload, clear, reasoning, media: where the stage could take out less than this, a
+    /// share of usable or tokens, it takes out nothing: each change costs the prompt cache.
+    /// Default 0.
+    pub clear_at_least: Option<f64>,
+    /// The same as a share of the view in [0, 1). Default 0; for summarize `summary.minSavings`.
+    pub min_savings: Option<f64>,
+    /// dedupe, offload, clear: the only tools whose results may leave. Default: all tools.
+    pub include: Option<Vec<String>>,
+    /// dedupe, offload, clear: tools whose results stay.
     pub exclude: Vec<String>,
+    /// dedupe, offload, clear: results that tell of a failure stay.
+    pub keep_errors: bool,
+    /// offload, clear: arguments of old calls leave as results do; of these tools, of all of them
+    /// where the list is empty.
+    pub include_arguments: Option<Vec<String>>,
     /// Size of the view from which the stage runs: a share of usable, or tokens. Default:
     /// `compactAt`; 1.0 for drop and elide, the last resorts.
     pub at: Option<f64>,
@@ -106,19 +129,55 @@ impl StageOptions {
         if value.kind() != Kind::Object {
             return Ok(StageOptions::of(named(value.string(), &place)?));
         }
-        let known = ["stage", "keepLast", "minTokens", "previewTokens", "exclude", "at"];
+        let known = [
+            "stage",
+            "keepLast",
+            "minTokens",
+            "previewTokens",
+            "protectTokens",
+            "clearAtLeast",
+            "minSavings",
+            "include",
+            "exclude",
+            "keepErrors",
+            "includeArguments",
+            "at",
+        ];
         let from = Arguments::new(value, &*place, ErrorCode::InvalidOption, &known)?;
-        let exclude = from.list("exclude")?.unwrap_or_default();
+        let names = |value: Value<'_>| {
+            let names = value.items().map(|tool| tool.string().map(Cow::into_owned));
+            names.collect::<Option<Vec<_>>>().filter(|_| value.kind() == Kind::Array)
+        };
+        let tools = |member: &str| match from.get(member) {
+            None => Ok(None),
+            Some(value) => match names(value) {
+                None => Err(from.wrong(member, "an array of tool names")),
+                tools => Ok(tools),
+            },
+        };
+        let include_arguments = match from.get("includeArguments") {
+            None => None,
+            Some(value) => match (value.boolean(), names(value)) {
+                (Some(all), _) => all.then(Vec::new),
+                (None, Some(tools)) => Some(tools).filter(|tools| !tools.is_empty()),
+                (None, None) => {
+                    let expected = "true, false or an array of tool names";
+                    return Err(from.wrong("includeArguments", expected));
+                }
+            },
+        };
         Ok(StageOptions {
             stage: named(from.text("stage")?, &from.at("stage"))?,
             keep_last: from.number("keepLast")?,
             min_tokens: from.number("minTokens")?,
             preview_tokens: from.number("previewTokens")?,
-            exclude: exclude
-                .into_iter()
-                .map(|tool| tool.string().map(Cow::into_owned))
-                .collect::<Option<Vec<_>>>()
-                .ok_or_else(|| from.wrong("exclude", "an array of tool names"))?,
+            protect_tokens: from.number("protectTokens")?,
+            clear_at_least: from.number("clearAtLeast")?,
+            min_savings: from.number("minSavings")?,
+            include: tools("include")?,
+            exclude: tools("exclude")?.unwrap_or_default(),
+            keep_errors: from.flag("keepErrors")?.unwrap_or_default(),
+            include_arguments,
             at: from.number("at")?,
         })
     }
@@ -129,15 +188,16 @@ impl StageOptions {
             keep_last: None,
             min_tokens: None,
             preview_tokens: None,
+            protect_tokens: None,
+            clear_at_least: None,
+            min_savings: None,
+            include: None,
             exclude: Vec::new(),
+            keep_errors: false,
+            include_arguments: None,
             at: None,
         }
     }
-}
-
-/// The pipeline used when the host names none.
-pub(crate) fn default_stages() -> Vec<StageOptions> {
-    StageName::ALL.map(StageOptions::of).into()
 }
 
 /// A stage with its options checked.
@@ -147,7 +207,13 @@ pub(crate) struct Stage {
     pub keep_last: usize,
     pub min_tokens: u32,
     pub preview_tokens: u32,
+    protect_tokens: u32,
+    clear_at_least: Option<Mark>,
+    pub min_savings: Option<f64>,
+    include: Option<Vec<String>>,
     exclude: Vec<String>,
+    keep_errors: bool,
+    include_arguments: Option<Vec<String>>,
     at: Option<Mark>,
 }
 
@@ -160,10 +226,13 @@ impl Stage {
             StageName::Media => (1, 0),
             _ => (3, 50),
         };
-        let at = match options.at {
-            Some(at) => Some(Mark::read(&place("at"), at, 2)?),
-            None => None,
+        let mark = |field: &str, value: Option<f64>| match value {
+            Some(value) => Mark::read(&place(field), value, 2).map(Some),
+            None => Ok(None),
         };
+        if options.min_savings.is_some_and(|share| !(0.0..1.0).contains(&share)) {
+            return Err(invalid(&place("minSavings"), "a share in [0, 1)"));
+        }
         let preview = whole(&place("previewTokens"), options.preview_tokens, 0)?.unwrap_or(200);
         let min = whole(&place("minTokens"), options.min_tokens, 0)?.unwrap_or(min_tokens);
         if options.stage == StageName::Offload && preview >= min.max(1) {
@@ -175,9 +244,28 @@ impl Stage {
                 as usize,
             min_tokens: min,
             preview_tokens: preview,
+            protect_tokens: whole(&place("protectTokens"), options.protect_tokens, 0)?
+                .unwrap_or_default(),
+            clear_at_least: mark("clearAtLeast", options.clear_at_least.filter(|at| *at != 0.0))?,
+            min_savings: options.min_savings,
+            include: options.include.clone(),
             exclude: options.exclude.clone(),
-            at,
+            keep_errors: options.keep_errors,
+            include_arguments: options.include_arguments.clone(),
+            at: mark("at", options.at)?,
         })
+    }
+
+    /// Whether the tool lists let the stage have results of a tool.
+    fn takes(&self, tool: &str) -> bool {
+        let named = |list: &[String]| list.iter().any(|name| *name == *tool);
+        self.include.as_deref().is_none_or(named) && !named(&self.exclude)
+    }
+
+    /// Whether arguments of calls of a tool leave as results do.
+    fn takes_arguments(&self, tool: &str) -> bool {
+        let list = self.include_arguments.as_deref();
+        list.is_some_and(|list| list.is_empty() || list.iter().any(|name| *name == *tool))
     }
 
     /// View size from which the stage takes part in a burst, tokens.
@@ -207,6 +295,8 @@ pub(crate) struct Situation<'a> {
     pub over_bytes: bool,
     /// After an overflow, thresholds that spare small or recent results do not hold.
     pub overflow: bool,
+    /// Little is better than nothing: least savings do not hold.
+    pub must: bool,
 }
 
 /// A decision that a stage would take.
@@ -237,19 +327,53 @@ impl<'a> Situation<'a> {
         found
     }
 
-    /// Results in the view that may be made smaller, oldest first.
+    /// Results in the view that may be made smaller, and arguments of calls where the stage takes
+    /// those, oldest first.
     fn results(&self, stage: &Stage) -> Vec<(Place, &'a Message, &'a Part)> {
+        let transcript = self.view.transcript;
         let mut found = self.shown_results();
-        let keep = if self.overflow { stage.keep_last.min(1) } else { stage.keep_last };
-        found.truncate(found.len().saturating_sub(keep));
-        found.retain(|(place, message, result)| self.may_shrink(stage, *place, message, result));
+        found.retain(|(_, _, result)| stage.takes(&result.name));
+        let (keep, protect) = match self.overflow {
+            true => (stage.keep_last.min(1), 0),
+            false => (stage.keep_last, stage.protect_tokens),
+        };
+        let mut sum = 0u32;
+        let stays = found.iter().rev().zip(1..).take_while(|((_, _, result), count)| {
+            sum = sum.saturating_add(result.tokens);
+            *count <= keep || sum <= protect
+        });
+        let stays = stays.count();
+        let newest = found.get(found.len() - stays).map(|(place, ..)| *place);
+        found.truncate(found.len() - stays);
+        if stage.include_arguments.is_some() {
+            // Arguments stay with their result.
+            let old = |call: &Part| {
+                let link = call.link.map(|link| Place {
+                    body: link.message.saturating_sub(transcript.lead),
+                    part: link.part,
+                });
+                link.is_some_and(|link| newest.is_none_or(|newest| link < newest))
+            };
+            for index in self.shown_messages() {
+                let message = &transcript.messages[index as usize];
+                let calls = message.calls().filter(|(_, call)| {
+                    stage.takes_arguments(&call.name) && stage.takes(&call.name) && old(call)
+                });
+                found.extend(calls.map(|(part, call)| {
+                    (Place { body: index - transcript.lead, part }, message, call)
+                }));
+            }
+            found.sort_by_key(|(place, ..)| *place);
+        }
+        found.retain(|(place, message, part)| self.may_shrink(stage, *place, message, part));
         found
     }
 
-    fn may_shrink(&self, stage: &Stage, place: Place, message: &Message, result: &Part) -> bool {
+    fn may_shrink(&self, stage: &Stage, place: Place, message: &Message, part: &Part) -> bool {
         place.body + self.view.transcript.lead < self.tail
             && !message.pinned
-            && !stage.exclude.iter().any(|tool| **tool == *result.name)
+            && stage.takes(&part.name)
+            && !(stage.keep_errors && part.kind == PartKind::Result && fails(message, part))
     }
 
     /// Tokens that a part's content takes in the view now.
@@ -270,7 +394,7 @@ impl<'a> Situation<'a> {
             action,
             reference: Ref::of(&content),
             chars: content.chars().count() as u32,
-            anchor: message.anchor(part, self.view.transcript.key),
+            anchor: message.anchor(part, self.view.transcript.key) as u32,
         }
     }
 
@@ -317,18 +441,37 @@ impl<'a> Situation<'a> {
         None
     }
 
-    /// Takes proposals in order until the target is reached.
-    fn until_target(&self, proposals: impl Iterator<Item = Proposal>) -> Vec<Proposal> {
-        let mut tokens = self.tokens;
+    /// Takes proposals in order until the target is reached, and as much as the stage must take out
+    /// at least.
+    fn until_target(
+        &self,
+        stage: &Stage,
+        proposals: impl Iterator<Item = Proposal>,
+    ) -> Vec<Proposal> {
+        let least = self.least(stage);
+        let mut saved = 0u32;
         let mut taken = Vec::new();
         for proposal in proposals {
-            if tokens <= self.target {
+            if self.tokens.saturating_sub(saved) <= self.target && saved >= least {
                 break;
             }
-            tokens = tokens.saturating_sub(proposal.saved);
+            saved = saved.saturating_add(proposal.saved);
             taken.push(proposal);
         }
         taken
+    }
+
+    /// Tokens that a stage must be able to take out for it to take out any.
+    fn least(&self, stage: &Stage) -> u32 {
+        if self.must {
+            return 0;
+        }
+        let share = f64::from(self.tokens) * stage.min_savings.unwrap_or_default();
+        stage.clear_at_least.map_or(0, |mark| mark.of(self.limit)).max(share as u32)
+    }
+
+    fn is_pinned(&self, unit: &Unit) -> bool {
+        self.view.transcript.unit_messages(unit).iter().any(|message| message.pinned)
     }
 
     fn body_units(&self, from: u32) -> impl Iterator<Item = &'a Unit> {
@@ -347,20 +490,69 @@ const NOTE: u32 = 40;
 pub(crate) enum Plan {
     /// Parts that become smaller.
     Parts(Vec<Proposal>),
-    /// The body messages up to this one leave, and this many tokens with them.
-    Drop { upto: u32, saved: u32 },
+    /// These leave, oldest first.
+    Hide(Vec<Run>),
+}
+
+/// Units in a row that leave the view.
+pub(crate) struct Run {
+    pub from: u32,
+    /// The message after the last.
+    pub to: u32,
+    pub saved: u32,
+}
+
+impl Run {
+    /// Adds a unit behind the others.
+    pub(crate) fn add(runs: &mut Vec<Run>, unit: &Unit) {
+        match runs.last_mut().filter(|run| run.to == unit.start) {
+            Some(run) => {
+                run.to = unit.end;
+                run.saved = run.saved.saturating_add(unit.tokens);
+            }
+            None => runs.push(Run { from: unit.start, to: unit.end, saved: unit.tokens }),
+        }
+    }
 }
 
 /// Runs a stage other than summarize.
 pub(crate) fn plan(stage: &Stage, situation: &Situation<'_>) -> Plan {
-    match stage.name {
-        StageName::Offload => Plan::Parts(offload::plan(stage, situation)),
-        StageName::Dedupe => Plan::Parts(dedupe::plan(stage, situation)),
-        StageName::Clear => Plan::Parts(clear::plan(stage, situation)),
-        StageName::Reasoning => Plan::Parts(reasoning::plan(situation)),
-        StageName::Media => Plan::Parts(media::plan(stage, situation)),
-        StageName::Elide => Plan::Parts(elide::plan(situation)),
-        StageName::Drop => drop::plan(situation),
-        StageName::Summarize => Plan::Parts(Vec::new()),
+    let proposals = match stage.name {
+        StageName::Offload => offload::plan(stage, situation),
+        StageName::Dedupe => dedupe::plan(stage, situation),
+        StageName::Clear => clear::plan(stage, situation),
+        StageName::Reasoning => reasoning::plan(stage, situation),
+        StageName::Media => media::plan(stage, situation),
+        StageName::Elide => return Plan::Parts(elide::plan(situation)),
+        StageName::Drop => return drop::plan(situation),
+        StageName::Smart => return smart::plan(stage, situation),
+        StageName::Summarize => return Plan::Parts(Vec::new()),
+    };
+    let saved = proposals.iter().fold(0u32, |sum, one| sum.saturating_add(one.saved));
+    match saved >= situation.least(stage) {
+        true => Plan::Parts(proposals),
+        false => Plan::Parts(Vec::new()),
     }
+}
+
+/// Whether a result tells of a failure: its format says so, or it begins as failures do.
+fn fails(message: &Message, result: &Part) -> bool {
+    if result.failed {
+        return true;
+    }
+    let text = message.text(result);
+    let begins = text.trim_start_matches(|letter: char| !letter.is_alphabetic());
+    let begins = begins.get(..begins.floor_char_boundary(16)).unwrap_or_default();
+    let begins = begins.to_ascii_lowercase();
+    let signs = [
+        "error",
+        "traceback",
+        "exception",
+        "fatal",
+        "panic",
+        "failed",
+        "failure",
+        "iserror\":true",
+    ];
+    signs.iter().any(|sign| begins.starts_with(sign))
 }

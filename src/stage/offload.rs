@@ -17,7 +17,7 @@ pub(super) fn plan(stage: &Stage, situation: &Situation<'_>) -> Vec<Proposal> {
             tail: bytes - bytes / 2,
         })
     });
-    situation.until_target(proposals)
+    situation.until_target(stage, proposals)
 }
 
 /// Bytes that are worth so many tokens in a text of that size.

@@ -1,6 +1,6 @@
 //! reasoning: what the model thought before the running turn leaves the view.
 
-use super::{Proposal, Situation};
+use super::{Proposal, Situation, Stage};
 use crate::decision::{Action, Place};
 use crate::transcript::PartKind;
 
@@ -32,7 +32,7 @@ pub(crate) fn older(situation: &Situation<'_>, from: u32, signed: bool) -> Vec<P
     found
 }
 
-pub(super) fn plan(situation: &Situation<'_>) -> Vec<Proposal> {
+pub(super) fn plan(stage: &Stage, situation: &Situation<'_>) -> Vec<Proposal> {
     let older = older(situation, 0, false);
-    situation.until_target(older.into_iter())
+    situation.until_target(stage, older.into_iter())
 }

@@ -25,6 +25,13 @@ pub fn data(name: &str) -> String {
     std::fs::read_to_string(path).expect("the file is part of the repository")
 }
 
+/// Whether a checkpoint holds a decision of the stage elide.
+pub fn elided(checkpoint: &str) -> bool {
+    let json: serde_json::Value = serde_json::from_str(checkpoint).expect("JSON");
+    let mut rows = json["parts"].as_array().into_iter().flatten();
+    rows.any(|row| row[2].as_str().expect("a decision").starts_with('e'))
+}
+
 /// The messages of a JSON array, each as JSON text.
 pub fn messages(json: &str) -> Vec<String> {
     let values: Vec<Box<serde_json::value::RawValue>> =

@@ -45,6 +45,11 @@ pub fn setting() -> impl Strategy<Value = Setting> {
         "",
         r#","stages":["clear","drop"]"#,
         r#","stages":["summarize","elide"]"#,
+        r#","stages":[{"stage":"smart","at":0.5},"summarize","drop","elide"]"#,
+        r#","preset":"smart""#,
+        r#","preset":"sliding""#,
+        r#","preset":"frugal""#,
+        r#","stages":[{"stage":"clear","includeArguments":true,"keepErrors":true},"drop","elide"]"#,
         r#","stages":[{"stage":"offload","minTokens":60,"previewTokens":20},"clear","drop","elide"]"#,
         r#","flush":true,"summary":{"sections":["Plan","Files"],"request":"append","focus":"k1k"}"#,
         r#","stages":["summarize","elide"],"beforeBurst":true,"summary":{"template":"handoff","fresh":true,"window":1500}"#,
@@ -93,9 +98,9 @@ pub fn state(checkpoint: &str) -> (BTreeMap<(u64, u64), u8>, u64) {
     let json: Value = serde_json::from_str(checkpoint).unwrap();
     let mut parts = BTreeMap::new();
     for row in json["parts"].as_array().into_iter().flatten() {
-        let rank = match row[2].as_str() {
-            Some("o" | "e") => 1,
-            Some("r") => 3,
+        let rank = match row[2].as_str().and_then(|decision| decision.chars().next()) {
+            Some('o' | 'e') => 1,
+            Some('r') => 3,
             _ => 2,
         };
         parts.insert((row[0].as_u64().unwrap(), row[1].as_u64().unwrap()), rank);
@@ -200,7 +205,7 @@ fn check_turn(
     // 3: signed is byte-identical or absent.
     prop_assert!((rules.keeps_signed)(sent, &messages(&text)), "signed: {}", text);
     // 4: what the model has not answered is verbatim unless only elide could make it fit.
-    let elided = host.engine.checkpoint().contains("\"e\"");
+    let elided = super::elided(&host.engine.checkpoint());
     for message in sent.iter().rev().take_while(|message| (rules.plain_input)(message)) {
         prop_assert!(elided || text.contains(message.as_str()), "lost {}", message);
     }

@@ -69,7 +69,6 @@ export interface Request {
 }
 
 export const model = 'a-model';
-export const tokenizer = { encode: (text: string): string[] => text.match(/\w+|\W/g) ?? [] };
 export const tools: Tool[] = [
   { type: 'function', function: { name: 'read_file', parameters: { type: 'object' } } },
 ];

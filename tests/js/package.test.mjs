@@ -82,18 +82,28 @@ test('the tarball holds what the exports name, and nothing else', (t) => {
     }
   }
 
-  const modules = files.filter((file) => file.endsWith('.js'));
+  const modules = files.filter((file) => file.endsWith('.js') && !file.startsWith('cli/'));
   const allowed = new Set([
     'LICENSE',
     'README.md',
+    'CLI.md',
     'package.json',
     'cjs/package.json',
     'cjs/wasm/index.d.ts',
     'wasm/index.d.ts',
     'wasm/tidemark_bg.wasm',
+    'cli/LICENSES.txt',
+    'cli/main.js',
+    'cli/report.html',
+    'component/tidemark.wasm',
+    'component/tidemark.wit',
     ...modules.flatMap((file) => [file, file.replace(/js$/, 'd.ts')]),
   ]);
-  assert.deepEqual(new Set(files), allowed, 'modules with their declarations, and the wasm');
+  assert.deepEqual(
+    new Set(files),
+    allowed,
+    'modules with their declarations, the wasm and the component',
+  );
 });
 
 /** The files that an entry of a manifest leads to, under whichever conditions. */
@@ -152,6 +162,13 @@ test('importing it starts nothing: no wasm is compiled before first use', () => 
   assert.deepEqual(JSON.parse(run(process.execPath, ['lazy.mjs'])), [0, true]);
 });
 
+test('the command line runs, and says its version', () => {
+  const { version } = JSON.parse(readFileSync(join(root, 'pkg/package.json'), 'utf8'));
+  assert.equal(run('npx', ['--no-install', 'tidemark', '--version']).trim(), version);
+  write('chat.json', '[{"role":"user","content":"Which port?"}]');
+  assert.match(run('npx', ['--no-install', 'tidemark', 'inspect', 'chat.json']), /1 message/);
+});
+
 test('a bundler that goes by sideEffects keeps what starts the engine, and only that', () => {
   const { sideEffects } = JSON.parse(readFileSync(join(root, 'pkg/package.json'), 'utf8'));
   const pattern = (glob) => new RegExp(`^${glob.replaceAll('.', '\\.').replace('*', '[^/]*')}$`);
@@ -179,7 +196,8 @@ test('slim holds no WebAssembly and says so until it is given some', () => {
 
 test('every subpath resolves', () => {
   const { exports } = JSON.parse(readFileSync(join(root, 'pkg/package.json'), 'utf8'));
-  const modules = Object.keys(exports).filter((name) => !/wasm|json$/.test(name));
+  // Of the worker's side only workers can be.
+  const modules = Object.keys(exports).filter((name) => !/wasm|component|engine|json$/.test(name));
   const names = modules.map((name) => name.replace(/^\./, 'tidemark'));
   write('subpaths.cjs', names.map((name) => `require('${name}');`).join('\n'));
   run(process.execPath, ['subpaths.cjs']);
@@ -226,6 +244,11 @@ const storeNames = [
   'memory',
   'unstorage',
 ];
+const workerUse = `const remote = await WorkerCompactor.open(new Worker('engine.js'), { window: 8000 });
+const same: number = (await remote.compact(messages)).messages.length;
+// @ts-expect-error: a function cannot go to a worker
+void WorkerCompactor.open(new Worker('engine.js'), { tokenizer: () => same });
+`;
 for (const [name, options] of Object.entries(consumers)) {
   test(`a strict TypeScript consumer compiles, moduleResolution ${name}`, () => {
     // Only that one needs Node.
@@ -234,6 +257,9 @@ for (const [name, options] of Object.entries(consumers)) {
       (store) => `import * as ${store} from 'tidemark/stores/${store}';\n`,
     );
     const program = `import { Compactor } from 'tidemark';
+import { prepareStep } from 'tidemark/ai-sdk';
+import { replay } from 'tidemark/replay';
+import { WorkerCompactor } from 'tidemark/worker';
 ${imports.join('')}
 const messages = [
   { role: 'system', content: 'You are terse.' },
@@ -244,9 +270,9 @@ const result = await compactor.compact(messages);
 const length: number = result.messages.length;
 const compacted: boolean = result.compacted;
 const fits: boolean = result.fits;
-// @ts-expect-error: the window is a number
+${name === 'bundler' ? workerUse : ''}// @ts-expect-error: the window is a number
 new Compactor({ window: 'large' });
-export { compacted, fits, length, ${stores.join(', ')} };
+export { compacted, fits, length, prepareStep, replay, WorkerCompactor, ${stores.join(', ')} };
 `;
     write(`${name}/use.ts`, program);
     compile(name, 'use.ts', { noEmit: true, ...options });
@@ -297,8 +323,8 @@ function samples(readme) {
   return `${imports.join('\n')}
 import type { Effect, Reply } from 'tidemark';
 import {
-  call, callModel, load, model, openai, options, requests, save, send, sent, summarize, tokenizer,
-  tools, transcript, type Completion, type Message,
+  call, callModel, load, model, openai, options, requests, save, send, sent, summarize, tools,
+  tokenizer, transcript, type Completion, type Message,
 } from './caller.js';
 
 let response: Completion | undefined;

@@ -36,7 +36,7 @@ export async function vectorOf(open, { file, options, reply, member }, transcrip
   }
   const ref = decisions.find((decided) => decided.ref !== undefined)?.ref ?? null;
   const page = session.recall(ref === null ? { pattern: 'the' } : { ref });
-  const view = await digest(JSON.stringify(session.render()));
+  const view = await digest(session.renderJson?.() ?? JSON.stringify(session.render()));
   const checkpoint = await digest(session.checkpoint());
   session.dispose();
 

@@ -1,0 +1,289 @@
+//! The bindings of the Component Model: the world of `tidemark.wit`, without logic.
+
+use std::cell::RefCell;
+
+use crate::{
+    Decided, Effect, Engine, Error, ErrorClass, Estimate, Failure, Notice, Options, Outcome,
+    Overflow, PlanRequest, Problem, Reason, RecallArgs, RecallStep, RecallTool, Repair, Reply,
+    Step, SummaryReport, Usage, classify,
+};
+
+wit_bindgen::generate!({ path: "src/tidemark.wit", world: "tidemark" });
+
+use exports::tidemark::engine::sessions as wit;
+
+struct Component;
+
+export!(Component);
+
+struct Session(RefCell<Engine>);
+
+type Result<T> = std::result::Result<T, wit::Error>;
+
+impl wit::Guest for Component {
+    type Session = Session;
+
+    fn classify(status: Option<u16>, body: String) -> wit::ErrorClass {
+        match classify(status, &body) {
+            ErrorClass::Overflow { limit, requested } => {
+                wit::ErrorClass::Overflow((limit, requested))
+            }
+            ErrorClass::TooManyBytes { limit } => wit::ErrorClass::TooManyBytes(limit),
+            ErrorClass::TooManyImages { limit } => wit::ErrorClass::TooManyImages(limit),
+            ErrorClass::ShapeFault => wit::ErrorClass::ShapeFault,
+            ErrorClass::RateLimit => wit::ErrorClass::RateLimit,
+            ErrorClass::Other => wit::ErrorClass::Other,
+        }
+    }
+}
+
+impl Session {
+    fn resource(engine: std::result::Result<Engine, Error>) -> Result<wit::Session> {
+        Ok(wit::Session::new(Session(RefCell::new(engine?))))
+    }
+}
+
+impl wit::GuestSession for Session {
+    fn open(options: String) -> Result<wit::Session> {
+        Session::resource(Engine::new(Options::from_json(&options)?))
+    }
+
+    fn restore(options: String, checkpoint: String) -> Result<wit::Session> {
+        Session::resource(Engine::restore(Options::from_json(&options)?, &checkpoint))
+    }
+
+    fn ingest(&self, known: u32, messages: String, pinned: Vec<u32>) -> Result<()> {
+        Ok(self.0.borrow_mut().ingest(known as usize, &messages, &pinned)?)
+    }
+
+    fn ingest_body(&self, body: Vec<u8>, path: Option<String>) -> Result<()> {
+        Ok(self.0.borrow_mut().ingest_body(&body, path.as_deref())?)
+    }
+
+    fn set_tools(&self, tools: String) -> Result<()> {
+        Ok(self.0.borrow_mut().set_tools(&tools)?)
+    }
+
+    fn set_system(&self, system: String) -> Result<()> {
+        Ok(self.0.borrow_mut().set_system(&system)?)
+    }
+
+    fn plan(&self, request: wit::PlanRequest) -> Result<wit::Step> {
+        Ok(self.0.borrow_mut().plan(request.into())?.into())
+    }
+
+    fn resolve(&self, id: u32, reply: wit::Reply) -> Result<wit::Step> {
+        Ok(self.0.borrow_mut().resolve(id, reply.into())?.into())
+    }
+
+    fn cancel(&self) {
+        self.0.borrow_mut().cancel();
+    }
+
+    fn render(&self) -> String {
+        self.0.borrow().render_json()
+    }
+
+    fn render_body(&self) -> Option<Vec<u8>> {
+        self.0.borrow_mut().render_body().map(String::into_bytes)
+    }
+
+    fn estimate(&self) -> wit::Estimate {
+        let Estimate { tokens, tools, messages, ratio, window, usable, trigger, target, full } =
+            self.0.borrow().estimate();
+        let budget = budget([window, usable, trigger, target]);
+        wit::Estimate { tokens, tools, messages, ratio, budget, full }
+    }
+
+    fn problems(&self) -> Vec<wit::Problem> {
+        let problem = |Problem { kind, index, id, says, repair }| wit::Problem {
+            kind: owned(kind),
+            index,
+            id,
+            says: owned(says),
+            repair: owned(repair),
+        };
+        self.0.borrow().problems().into_iter().map(problem).collect()
+    }
+
+    fn recall_tool(&self) -> Option<wit::RecallTool> {
+        let RecallTool { name, description, parameters, definition } =
+            self.0.borrow().recall_tool()?;
+        Some(wit::RecallTool { name, description, parameters, definition })
+    }
+
+    fn recall(&self, arguments: String) -> Result<wit::RecallStep> {
+        Ok(match self.0.borrow().recall(&RecallArgs::from_json(&arguments)?)? {
+            RecallStep::Page { text } => wit::RecallStep::Page(text),
+            RecallStep::Fetch { key } => wit::RecallStep::Fetch(key),
+        })
+    }
+
+    fn recall_fetched(&self, arguments: String, content: Option<String>) -> Result<String> {
+        let args = RecallArgs::from_json(&arguments)?;
+        Ok(self.0.borrow().recall_fetched(&args, content.as_deref())?)
+    }
+
+    fn checkpoint(&self) -> String {
+        self.0.borrow().checkpoint()
+    }
+}
+
+impl From<Error> for wit::Error {
+    fn from(error: Error) -> Self {
+        wit::Error {
+            code: owned(error.code().as_str()),
+            path: owned(error.path()),
+            message: error.to_string(),
+        }
+    }
+}
+
+impl From<wit::PlanRequest> for PlanRequest {
+    fn from(request: wit::PlanRequest) -> Self {
+        PlanRequest {
+            usage: request.input_tokens.map(|input_tokens| Usage { input_tokens }),
+            overflow: request
+                .overflow
+                .map(|error| Overflow { status: error.status, body: error.body }),
+            force: request.force,
+            focus: request.focus,
+            dry_run: request.dry_run,
+            server_history: request.server_history,
+        }
+    }
+}
+
+impl From<wit::Reply> for Reply {
+    fn from(reply: wit::Reply) -> Self {
+        match reply {
+            wit::Reply::Text(text) => Reply::Text { text },
+            wit::Reply::Done => Reply::Done,
+            wit::Reply::Failed(message) => Reply::Failed { message },
+        }
+    }
+}
+
+impl From<Step> for wit::Step {
+    fn from(step: Step) -> Self {
+        match step {
+            Step::Effects { effects } => wit::Step::Effects(list(effects)),
+            Step::Done { outcome } => wit::Step::Done((*outcome).into()),
+            Step::Idle => wit::Step::Idle,
+        }
+    }
+}
+
+impl From<Effect> for wit::Effect {
+    fn from(effect: Effect) -> Self {
+        match effect {
+            Effect::Summarize { id, system, prompt, max_tokens, from, to, attempt } => {
+                wit::Effect::Summarize(wit::Summarize {
+                    id,
+                    system,
+                    prompt,
+                    max_tokens,
+                    first: from,
+                    end: to,
+                    attempt,
+                })
+            }
+            Effect::Put { id, key, content } => wit::Effect::Put(wit::Put { id, key, content }),
+        }
+    }
+}
+
+impl From<Outcome> for wit::Outcome {
+    fn from(outcome: Outcome) -> Self {
+        wit::Outcome {
+            compacted: outcome.compacted,
+            reason: outcome.reason.into(),
+            stages: outcome.stages.into_iter().map(owned).collect(),
+            tokens_before: outcome.tokens_before,
+            tokens_after: outcome.tokens_after,
+            fits: outcome.fits,
+            budget: budget([outcome.window, outcome.usable, outcome.trigger, outcome.target]),
+            overflow: outcome.overflow,
+            decisions: list(outcome.decisions),
+            failures: list(outcome.failures),
+            repairs: list(outcome.repairs),
+            summary: outcome.summary.map(Into::into),
+            notices: list(outcome.notices),
+            smallest: outcome.smallest,
+        }
+    }
+}
+
+impl From<Reason> for wit::Reason {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::UnderTrigger => wit::Reason::UnderTrigger,
+            Reason::Compacted => wit::Reason::Compacted,
+            Reason::UnknownWindow => wit::Reason::UnknownWindow,
+            Reason::NothingToCompact => wit::Reason::NothingToCompact,
+            Reason::CannotFit => wit::Reason::CannotFit,
+            Reason::RateLimit => wit::Reason::RateLimit,
+            Reason::NotAnOverflow => wit::Reason::NotAnOverflow,
+            Reason::ServerSideHistory => wit::Reason::ServerSideHistory,
+        }
+    }
+}
+
+impl From<Decided> for wit::Decision {
+    fn from(decided: Decided) -> Self {
+        wit::Decision {
+            stage: owned(decided.stage),
+            kind: owned(decided.kind),
+            index: decided.index,
+            part: decided.part,
+            end: decided.to,
+            reference: decided.reference,
+            tokens_saved: decided.tokens_saved,
+        }
+    }
+}
+
+impl From<Failure> for wit::Failure {
+    fn from(Failure { effect, code, message }: Failure) -> Self {
+        wit::Failure { effect: owned(effect), code: owned(code), message }
+    }
+}
+
+impl From<Repair> for wit::Repair {
+    fn from(Repair { kind, index, id, detail }: Repair) -> Self {
+        wit::Repair { kind: owned(kind), index, id, detail: owned(detail) }
+    }
+}
+
+impl From<SummaryReport> for wit::Summary {
+    fn from(SummaryReport { text, covered, by, tokens, audit }: SummaryReport) -> Self {
+        wit::Summary {
+            text,
+            covered,
+            by: owned(by.as_str()),
+            tokens,
+            found: audit.found as u32,
+            kept: audit.kept as u32,
+            appended: audit.appended as u32,
+        }
+    }
+}
+
+impl From<Notice> for wit::Notice {
+    fn from(Notice { code, message }: Notice) -> Self {
+        wit::Notice { code: owned(code), message }
+    }
+}
+
+fn budget([window, usable, trigger, target]: [Option<u32>; 4]) -> Option<wit::Budget> {
+    let (window, usable, trigger, target) = (window?, usable?, trigger?, target?);
+    Some(wit::Budget { window, usable, trigger, target })
+}
+
+fn list<A, B: From<A>>(items: Vec<A>) -> Vec<B> {
+    items.into_iter().map(Into::into).collect()
+}
+
+fn owned(text: &str) -> String {
+    text.to_owned()
+}
