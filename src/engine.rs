@@ -331,22 +331,24 @@ impl Engine {
         }
         // What is known, byte for byte, is not read again.
         let known = &self.transcript.messages[from..];
-        let kept = &self.decisions.pins;
-        let pinned = |at: usize, message: &Message| {
-            pins.binary_search(&((from + at) as u32)).is_ok()
-                || kept.binary_search(&message.spine).is_ok()
+        let pinned = |at: usize| pins.binary_search(&((from + at) as u32)).is_ok();
+        let (kept, body) = (&self.decisions.pins, self.transcript.lead as usize);
+        let hooked = |at: usize, old: &Message| {
+            let place = (from + at).checked_sub(body).map(|body| (body as u32, old.spine));
+            place.is_some_and(|place| kept.binary_search(&place).is_ok())
         };
         let same = list
             .items()
             .zip(known)
             .enumerate()
             .take_while(|(at, (new, old))| {
-                new.raw() == &*old.raw && old.pinned == (old.stays || pinned(*at, old))
+                new.raw() == &*old.raw
+                    && old.pinned == (old.stays || pinned(*at) || hooked(*at, old))
             })
             .count();
         let mut messages = read_rest(self.format, list, from, same, self.reading())?;
         for (message, at) in messages.iter_mut().zip(same..) {
-            message.pinned = message.stays || pinned(at, message);
+            message.pinned = message.stays || pinned(at);
         }
         if messages.is_empty() && same == known.len() && !self.unverified {
             return Ok(());
@@ -357,6 +359,7 @@ impl Engine {
         let pending = self.transcript.pending;
         let begins = self.format.user_first() && from <= self.transcript.opening() as usize;
         let first = self.transcript.replace(changed, messages);
+        self.pin(changed);
         if self.burst.as_ref().is_some_and(|burst| changed < burst.tail as usize) {
             self.burst = None;
         }
@@ -383,6 +386,22 @@ impl Engine {
             self.cost(unit);
         }
         Ok(())
+    }
+
+    /// Pins again, from this message on, what a hook pinned.
+    fn pin(&mut self, from: usize) {
+        let lead = self.transcript.lead;
+        let pins = &self.decisions.pins;
+        let from = (from as u32).saturating_sub(lead);
+        for (body, spine) in &pins[pins.partition_point(|(body, _)| *body < from)..] {
+            let index = lead.saturating_add(*body) as usize;
+            if let Some(message) = self.transcript.messages.get_mut(index)
+                && message.spine == *spine
+            {
+                message.pinned = true;
+                self.transcript.marked = true;
+            }
+        }
     }
 
     /// Reads the known messages again, as those of another format.

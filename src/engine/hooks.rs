@@ -63,7 +63,8 @@ impl Engine {
         if veto {
             return self.idle(Reason::Vetoed);
         }
-        let hidden = self.transcript.lead.saturating_add(self.decisions.hidden());
+        let lead = self.transcript.lead;
+        let hidden = lead.saturating_add(self.decisions.hidden());
         for &index in pins {
             // What left the view stays out of it.
             let message = self.transcript.messages.get_mut(index as usize);
@@ -71,10 +72,11 @@ impl Engine {
                 continue;
             };
             let kept = &mut self.decisions.pins;
-            if let Err(at) = kept.binary_search(&message.spine)
+            let place = (index - lead, message.spine);
+            if let Err(at) = kept.binary_search(&place)
                 && kept.len() < MAX_PINS
             {
-                kept.insert(at, message.spine);
+                kept.insert(at, place);
                 message.pinned = true;
                 self.transcript.marked = true;
             }
