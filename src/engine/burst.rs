@@ -190,6 +190,13 @@ impl Engine {
             if tokens <= budget.usable && self.rest.is_some_and(rests) {
                 return Ok(self.idle(Reason::NothingToCompact));
             }
+            // What did not fit and is the same as then would only be rewritten for a few tokens.
+            let stuck =
+                |(until, at)| tokens.saturating_add(1) == until && self.body_tail(&budget) == at;
+            if tokens > budget.usable && self.rest.is_some_and(stuck) {
+                self.cannot_fit(tokens, budget.usable);
+                return Ok(self.idle(Reason::CannotFit));
+            }
         }
         let tail = self.tail(&budget, overflow);
         let raw = self.raw();
@@ -707,7 +714,7 @@ impl Engine {
             stages: Vec::new(),
             tokens_before: tokens,
             tokens_after: tokens,
-            fits: true,
+            fits: reason != Reason::CannotFit,
             window: None,
             usable: None,
             trigger: None,
@@ -719,8 +726,16 @@ impl Engine {
             repairs: Vec::new(),
             summary: None,
             notices: Vec::new(),
-            smallest: None,
+            smallest: (reason == Reason::CannotFit).then_some(tokens),
         })
+    }
+
+    fn cannot_fit(&mut self, tokens: u32, usable: u32) {
+        let what = format!(
+            "the view takes about {tokens} tokens and only {usable} fit: what is pinned, the \
+             system messages or the tools are too large"
+        );
+        self.notice("cannot_fit", what);
     }
 
     fn finish(&mut self, burst: Burst) -> Step {
@@ -742,15 +757,10 @@ impl Engine {
         let low = saved < burst.budget.usable / 50;
         self.low_savings = if low { self.low_savings + 1 } else { 0 };
         let rests = !compacted || self.low_savings >= MAX_LOW_SAVINGS;
-        let until = tokens.saturating_add(burst.budget.trigger / 50);
-        self.rest = rests.then(|| (until, self.body_tail(&burst.budget)));
+        let until = tokens.saturating_add(if fits { burst.budget.trigger / 50 } else { 1 });
+        self.rest = (rests || !fits).then(|| (until, self.body_tail(&burst.budget)));
         if !fits {
-            let usable = burst.budget.usable;
-            let what = format!(
-                "the view takes about {tokens} tokens and only {usable} fit: what is pinned, the \
-                 system messages or the tools are too large"
-            );
-            self.notice("cannot_fit", what);
+            self.cannot_fit(tokens, burst.budget.usable);
         }
         if self.over_bytes().is_some() || self.over_images() {
             let what = "the request is still over options.maxBytes or options.maxImages: what is \
