@@ -1,11 +1,12 @@
 //! The bindings of the Component Model: the world of `tidemark.wit`, without logic.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 use crate::{
-    Decided, Effect, Engine, Error, ErrorClass, Estimate, Failure, Notice, Options, Outcome,
-    Overflow, PlanRequest, Problem, Reason, RecallArgs, RecallStep, RecallTool, Repair, Reply,
-    Step, SummaryReport, Usage, classify,
+    Candidate, CandidateUnit, Decided, Effect, Engine, Error, ErrorClass, Estimate, Failure,
+    Notice, Options, Outcome, Overflow, PlanRequest, Problem, Reason, RecallArgs, RecallStep,
+    RecallTool, Repair, Reply, Step, SummaryReport, Usage, Wanted, classify,
 };
 
 wit_bindgen::generate!({ path: "src/tidemark.wit", world: "tidemark" });
@@ -74,6 +75,10 @@ impl wit::GuestSession for Session {
 
     fn resolve(&self, id: u32, reply: wit::Reply) -> Result<wit::Step> {
         Ok(self.0.borrow_mut().resolve(id, reply.into())?.into())
+    }
+
+    fn propose(&self, id: u32, decision: String) -> Result<u32> {
+        Ok(self.0.borrow_mut().propose(id, Wanted::from_json(&decision)?)?)
     }
 
     fn cancel(&self) {
@@ -147,6 +152,7 @@ impl From<wit::PlanRequest> for PlanRequest {
                 .overflow
                 .map(|error| Overflow { status: error.status, body: error.body }),
             force: request.force,
+            fresh: Default::default(),
             focus: request.focus,
             dry_run: request.dry_run,
             server_history: request.server_history,
@@ -159,6 +165,7 @@ impl From<wit::Reply> for Reply {
         match reply {
             wit::Reply::Text(text) => Reply::Text { text },
             wit::Reply::Done => Reply::Done,
+            wit::Reply::Go((veto, pins)) => Reply::Go { veto, pins },
             wit::Reply::Failed(message) => Reply::Failed { message },
         }
     }
@@ -177,7 +184,7 @@ impl From<Step> for wit::Step {
 impl From<Effect> for wit::Effect {
     fn from(effect: Effect) -> Self {
         match effect {
-            Effect::Summarize { id, system, prompt, max_tokens, from, to, attempt } => {
+            Effect::Summarize { id, system, prompt, max_tokens, from, to, attempt, .. } => {
                 wit::Effect::Summarize(wit::Summarize {
                     id,
                     system,
@@ -189,7 +196,48 @@ impl From<Effect> for wit::Effect {
                 })
             }
             Effect::Put { id, key, content } => wit::Effect::Put(wit::Put { id, key, content }),
+            Effect::Burst { id, cause, tokens, target, tail } => {
+                wit::Effect::Burst(wit::Burst { id, cause: owned(cause), tokens, target, tail })
+            }
+            Effect::Flush { id, text, from, to } => {
+                wit::Effect::Flush(wit::Flush { id, text, first: from, end: to })
+            }
+            Effect::Decide { id, position, context } => wit::Effect::Decide(wit::Decide {
+                id,
+                position,
+                stage: context.stage,
+                tokens: context.tokens,
+                target: context.target,
+                limit: context.limit,
+                overflow: context.overflow,
+                forced: context.forced,
+                parts: list(context.parts),
+                units: list(context.units),
+            }),
         }
+    }
+}
+
+impl From<Candidate> for wit::Candidate {
+    fn from(candidate: Candidate) -> Self {
+        wit::Candidate {
+            index: candidate.index,
+            part: candidate.part,
+            kind: owned(candidate.kind),
+            role: owned(candidate.role),
+            tool: candidate.tool,
+            tokens: candidate.tokens,
+            decision: candidate.decision.map(owned),
+            pinned: candidate.pinned,
+            protected: candidate.protected,
+            failed: candidate.failed,
+        }
+    }
+}
+
+impl From<CandidateUnit> for wit::CandidateUnit {
+    fn from(CandidateUnit { from, to, tokens, pinned, protected }: CandidateUnit) -> Self {
+        wit::CandidateUnit { first: from, end: to, tokens, pinned, protected }
     }
 }
 
@@ -198,7 +246,7 @@ impl From<Outcome> for wit::Outcome {
         wit::Outcome {
             compacted: outcome.compacted,
             reason: outcome.reason.into(),
-            stages: outcome.stages.into_iter().map(owned).collect(),
+            stages: outcome.stages.into_iter().map(Cow::into_owned).collect(),
             tokens_before: outcome.tokens_before,
             tokens_after: outcome.tokens_after,
             fits: outcome.fits,
@@ -225,6 +273,7 @@ impl From<Reason> for wit::Reason {
             Reason::RateLimit => wit::Reason::RateLimit,
             Reason::NotAnOverflow => wit::Reason::NotAnOverflow,
             Reason::ServerSideHistory => wit::Reason::ServerSideHistory,
+            Reason::Vetoed => wit::Reason::Vetoed,
         }
     }
 }
@@ -232,8 +281,9 @@ impl From<Reason> for wit::Reason {
 impl From<Decided> for wit::Decision {
     fn from(decided: Decided) -> Self {
         wit::Decision {
-            stage: owned(decided.stage),
+            stage: decided.stage.into_owned(),
             kind: owned(decided.kind),
+            reason: owned(decided.reason.as_str()),
             index: decided.index,
             part: decided.part,
             end: decided.to,
