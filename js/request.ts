@@ -2,13 +2,13 @@ import type { CompactorOptions, CompactRequest, UsageReport } from './compactor.
 import { requireObject, TidemarkError } from './errors.js';
 import type { PlanRequest } from './types.js';
 
+type HostOptions = Pick<
+  CompactorOptions<never>,
+  'summarizer' | 'store' | 'onEvent' | 'beforeBurst' | 'flush'
+>;
+
 /** @internal Refuses a summarizer, store or listener that is none. */
-export function checkHost(
-  options: Pick<
-    CompactorOptions<never>,
-    'summarizer' | 'store' | 'onEvent' | 'beforeBurst' | 'flush'
-  >,
-): void {
+export function checkHost(options: HostOptions): void {
   const { summarizer, store, onEvent, beforeBurst, flush } = options;
   requireFunction('beforeBurst', beforeBurst);
   requireFunction('flush', flush);
@@ -33,7 +33,16 @@ export function milliseconds(name: string, value: number | undefined, fallback: 
   throw wrong(`options.${name}`, 'expected milliseconds from 1 up, or Infinity');
 }
 
-const SHARED = ['usage', 'overflow', 'force', 'focus', 'fresh', 'dryRun', 'serverHistory', 'signal'];
+const SHARED = [
+  'usage',
+  'overflow',
+  'force',
+  'focus',
+  'fresh',
+  'dryRun',
+  'serverHistory',
+  'signal',
+];
 /** @internal Members of a request. */
 export const REQUEST = ['tools', 'system', ...SHARED];
 /** @internal Those of one over a body. */

@@ -185,6 +185,20 @@ pub fn classify_error(status: Option<u16>, body: &str) -> Result<JsValue> {
     write(&crate::classify(status, body))
 }
 
+/// In a debug build a panic is thrown with its message, and with its place in the source.
+#[cfg(debug_assertions)]
+#[wasm_bindgen(start)]
+pub fn throw_panics() {
+    std::panic::set_hook(Box::new(|panic| wasm_bindgen::throw_str(&panic.to_string())));
+}
+
+/// Panics, so that a test can see what becomes of that.
+#[cfg(debug_assertions)]
+#[wasm_bindgen(js_name = panicOnPurpose)]
+pub fn panic_on_purpose() {
+    panic!("on purpose");
+}
+
 fn recall_args(args: &str) -> Result<RecallArgs> {
     RecallArgs::from_json(args).map_err(throw)
 }

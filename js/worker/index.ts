@@ -17,9 +17,13 @@ import type {
   ChatMessage,
   EngineOptions,
   Estimate,
+  Explanation,
   OpenAIChatTool,
   RecallArgs,
   RecallTool,
+  Stats,
+  SummaryOptions,
+  SummaryVersion,
   ToolDefinition,
 } from '../types.js';
 import {
@@ -49,15 +53,21 @@ export interface EngineWorker {
 
 /** Options of a compactor whose engine is in a worker. */
 export interface WorkerCompactorOptions<M = ChatMessage>
-  extends Omit<CompactorOptions<M>, 'tokenizer'> {
+  extends Omit<
+    CompactorOptions<M>,
+    'tokenizer' | 'stages' | 'policy' | 'summary' | 'windows' | 'onWindow'
+  > {
+  /** The stages, cheapest first; those of your own cannot be called from the worker. */
+  stages?: EngineOptions['stages'];
   /** A family of tokenizers; a function cannot be called from the worker. */
   tokenizer?: EngineOptions['tokenizer'];
+  /** Shape and limits of summaries, without functions. */
+  summary?: SummaryOptions | undefined;
 }
 
 interface Pending {
   /** Keeps the conversation while a call of it runs. */
   compactor: WorkerCompactor<never>;
-  signal: AbortSignal | undefined;
   settle(answer: Answer): void;
 }
 
@@ -87,6 +97,8 @@ export class WorkerCompactor<M extends object = ChatMessage> {
   readonly #link: Link;
   readonly #options: WorkerCompactorOptions<M>;
   readonly #listeners = new Set<(event: CompactorEvent) => unknown>();
+  /** What the engine asked for and waits for. */
+  readonly #asked = new Map<number, AbortController>();
   #disposed = false;
   /** Messages as the worker has them. */
   #sent: M[] = [];
@@ -136,13 +148,17 @@ export class WorkerCompactor<M extends object = ChatMessage> {
   ): Promise<WorkerCompactor<M>> {
     requireObject(options, 'options', '{ window: 128000 }');
     checkHost(options as Parameters<typeof checkHost>[0]);
-    const { pin, store, summarizer, onEvent: _, ...rest } = options;
+    const { pin, store, summarizer, beforeBurst, flush, onEvent: _, ...rest } = options;
     if (pin !== undefined && typeof pin !== 'function') {
       throw wrong('options.pin', 'expected a function');
     }
-    for (const [name, value] of Object.entries(rest)) {
-      if (typeof value === 'function') {
-        throw wrong(`options.${name}`, 'a function cannot go to a worker');
+    for (const [place, holder] of [
+      ['options', rest],
+      ['options.summary', rest.summary ?? {}],
+    ] as const) {
+      for (const [name, value] of Object.entries(holder)) {
+        if (typeof value !== 'function') continue;
+        throw wrong(`${place}.${name}`, 'a function cannot go to a worker');
       }
     }
     const compactor = new WorkerCompactor(worker, options);
@@ -152,6 +168,8 @@ export class WorkerCompactor<M extends object = ChatMessage> {
       pin: pin !== undefined,
       store: store !== undefined,
       summarizer: summarizer !== undefined,
+      beforeBurst: beforeBurst !== undefined,
+      flush: flush !== undefined,
     };
     try {
       await compactor.#call({ call: 'open', opening });
@@ -204,6 +222,21 @@ export class WorkerCompactor<M extends object = ChatMessage> {
   /** Size of the view as the last call left it. */
   async estimate(): Promise<Estimate> {
     return (await this.#call({ call: 'estimate' })) as Estimate;
+  }
+
+  /** See `Compactor.explain`. */
+  async explain(index: number): Promise<Explanation> {
+    return (await this.#call({ call: 'explain', index })) as Explanation;
+  }
+
+  /** See `Compactor.stats`. */
+  async stats(): Promise<Stats> {
+    return (await this.#call({ call: 'stats' })) as Stats;
+  }
+
+  /** See `Compactor.summaries`. */
+  async summaries(): Promise<SummaryVersion[]> {
+    return (await this.#call({ call: 'summaries' })) as SummaryVersion[];
   }
 
   /** See `Compactor.recallTool`. */
@@ -269,11 +302,14 @@ export class WorkerCompactor<M extends object = ChatMessage> {
   /** @internal Performs what the engine asks for. */
   async perform(ask: Ask & { id: number }): Promise<void> {
     let answer: Answer;
+    const controller = new AbortController();
+    this.#asked.set(ask.id, controller);
     try {
-      answer = { ok: true, value: await this.#perform(ask) };
+      answer = { ok: true, value: await this.#perform(ask, controller.signal) };
     } catch (error) {
       answer = { ok: false, error: faultOf(error) };
     }
+    this.#asked.delete(ask.id);
     if (this.#disposed) return;
     try {
       this.#post({ call: 'answer', id: ask.id, answer });
@@ -281,6 +317,11 @@ export class WorkerCompactor<M extends object = ChatMessage> {
       // What a store or a summarizer gave cannot be cloned.
       this.#post({ call: 'answer', id: ask.id, answer: { ok: false, error: faultOf(error) } });
     }
+  }
+
+  /** @internal The engine waits for that no longer. */
+  enough(id: number, reason: unknown): void {
+    this.#asked.get(id)?.abort(reason);
   }
 
   /** @internal */
@@ -293,12 +334,21 @@ export class WorkerCompactor<M extends object = ChatMessage> {
     }
   }
 
-  async #perform(ask: Ask): Promise<unknown> {
-    const { store, summarizer } = this.#options;
-    if (ask.ask === 'put') return void (await store?.put(ask.key, ask.content));
-    if (ask.ask === 'get') return store?.get(ask.key);
-    const call = ask.call === undefined ? undefined : this.#link.pending.get(ask.call);
-    return summarizer?.(ask.request, { signal: call?.signal });
+  async #perform(ask: Ask, signal: AbortSignal): Promise<unknown> {
+    const { store, summarizer, beforeBurst, flush } = this.#options;
+    const context = { signal };
+    switch (ask.ask) {
+      case 'put':
+        return void (await store?.put(ask.key, ask.content));
+      case 'get':
+        return store?.get(ask.key);
+      case 'summarize':
+        return summarizer?.(ask.request, context);
+      case 'burst':
+        return beforeBurst?.(ask.request, context);
+      default:
+        return void (await flush?.(ask.request, context));
+    }
   }
 
   /** What the worker has not seen; the last message is always among it, since hosts stream into it. */
@@ -348,12 +398,14 @@ export class WorkerCompactor<M extends object = ChatMessage> {
     const id = ++numbered;
     const compactor = this as unknown as WorkerCompactor<never>;
     const answered = new Promise<Answer>((settle) => {
-      pending.set(id, { compactor, signal, settle });
+      pending.set(id, { compactor, settle });
     });
     let abort = () => {};
     const aborted = new Promise<never>((_, reject) => {
       abort = () => {
         this.#post({ call: 'abort', id });
+        // The engine waits for nothing of this call any more.
+        for (const asked of this.#asked.values()) asked.abort(signal?.reason);
         reject(signal?.reason);
       };
     });
@@ -409,6 +461,7 @@ function linkOf(worker: EngineWorker): Link {
     }
     const compactor = link.conversations.get(message.at)?.deref();
     if (message.says === 'event') compactor?.hear(message.event);
+    else if (message.says === 'enough') compactor?.enough(message.id, new Error(message.message));
     else void compactor?.perform(message);
   });
   worker.addEventListener('error', ({ message }) => {

@@ -313,21 +313,6 @@ pub enum Cause {
     Signature,
 }
 
-impl Cause {
-    /// The name used outside Rust.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Cause::Watermark => "watermark",
-            Cause::Limit => "limit",
-            Cause::Overflow => "overflow",
-            Cause::Forced => "forced",
-            Cause::Bytes => "bytes",
-            Cause::Images => "images",
-            Cause::Signature => "signature",
-        }
-    }
-}
-
 /// One decision of a burst.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
