@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 
 use crate::{
-    CacheReport, Cause, Decided, Edit, Effect, Engine, Error, ErrorClass, Estimate, Failure, Item,
-    Notice, Options, Outcome, Overflow, PathStep, PlanRequest, Problem, Reason, RecallArgs,
-    RecallStep, RecallTool, Repair, Reply, Step, SummaryReport, SummaryVersion, Usage, classify,
+    CacheReport, Candidate, CandidateUnit, Cause, Decided, Edit, Effect, Engine, Error, ErrorClass,
+    Estimate, Failure, Item, Notice, Options, Outcome, Overflow, PathStep, PlanRequest, Problem,
+    Reason, RecallArgs, RecallStep, RecallTool, Repair, Reply, Step, SummaryReport, SummaryVersion,
+    Usage, Wanted, classify,
 };
 
 wit_bindgen::generate!({ path: "src/tidemark.wit", world: "tidemark" });
@@ -75,6 +76,10 @@ impl wit::GuestSession for Session {
 
     fn resolve(&self, id: u32, reply: wit::Reply) -> Result<wit::Step> {
         Ok(self.0.borrow_mut().resolve(id, reply.into())?.into())
+    }
+
+    fn propose(&self, id: u32, decision: String) -> Result<u32> {
+        Ok(self.0.borrow_mut().propose(id, Wanted::from_json(&decision)?)?)
     }
 
     fn cancel(&self) {
@@ -227,6 +232,18 @@ impl From<Effect> for wit::Effect {
                 wit::Effect::Flush(wit::Flush { id, text, first: from, end: to })
             }
             Effect::Put { id, key, content } => wit::Effect::Put(wit::Put { id, key, content }),
+            Effect::Decide { id, position, context } => wit::Effect::Decide(wit::Decide {
+                id,
+                position,
+                stage: context.stage,
+                tokens: context.tokens,
+                target: context.target,
+                limit: context.limit,
+                overflow: context.overflow,
+                forced: context.forced,
+                parts: list(context.parts),
+                units: list(context.units),
+            }),
         }
     }
 }
@@ -250,6 +267,29 @@ impl From<Edit> for wit::Edit {
             PathStep::Index(index) => wit::Place::Element(index),
         };
         wit::Edit { path: path.into_iter().map(place).collect(), json }
+    }
+}
+
+impl From<Candidate> for wit::Candidate {
+    fn from(candidate: Candidate) -> Self {
+        wit::Candidate {
+            index: candidate.index,
+            part: candidate.part,
+            kind: owned(candidate.kind),
+            role: owned(candidate.role),
+            tool: candidate.tool,
+            tokens: candidate.tokens,
+            decision: candidate.decision.map(owned),
+            pinned: candidate.pinned,
+            protected: candidate.protected,
+            failed: candidate.failed,
+        }
+    }
+}
+
+impl From<CandidateUnit> for wit::CandidateUnit {
+    fn from(CandidateUnit { from, to, tokens, pinned, protected }: CandidateUnit) -> Self {
+        wit::CandidateUnit { first: from, end: to, tokens, pinned, protected }
     }
 }
 
