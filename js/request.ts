@@ -33,7 +33,16 @@ export function milliseconds(name: string, value: number | undefined, fallback: 
   throw wrong(`options.${name}`, 'expected milliseconds from 1 up, or Infinity');
 }
 
-const SHARED = ['usage', 'overflow', 'force', 'focus', 'fresh', 'dryRun', 'serverHistory', 'signal'];
+const SHARED = [
+  'usage',
+  'overflow',
+  'force',
+  'focus',
+  'fresh',
+  'dryRun',
+  'serverHistory',
+  'signal',
+];
 /** @internal Members of a request. */
 export const REQUEST = ['tools', 'system', ...SHARED];
 /** @internal Those of one over a body. */

@@ -56,7 +56,6 @@ class Conversation {
   readonly #asked = new Map<number, (answer: Answer) => void>();
   #asks = 0;
   readonly #calls = new Map<number, AbortController>();
-  readonly #callOf = new WeakMap<AbortSignal, number>();
   /** Numbers of messages of the last view that are not the caller's own. */
   #copies = new Map<object, number>();
   #numbered = 0;
@@ -70,7 +69,6 @@ class Conversation {
     this.#heard = message.heard;
     const controller = new AbortController();
     this.#calls.set(id, controller);
-    this.#callOf.set(controller.signal, id);
     let answer: Answer;
     try {
       answer = { ok: true, value: await this.#call(message, controller.signal) };
@@ -144,8 +142,7 @@ class Conversation {
     }
     if (summarizer) {
       host.summarizer = async (request, { signal }) => {
-        const call = signal && this.#callOf.get(signal);
-        return (await this.#ask({ ask: 'summarize', request, call })) as string;
+        return (await this.#ask({ ask: 'summarize', request }, signal)) as string;
       };
     }
     this.#compactor = new Compactor({ ...options, ...host }, checkpoint);
@@ -195,8 +192,13 @@ class Conversation {
   }
 
   /** Has the page do something. */
-  async #ask(ask: Ask): Promise<unknown> {
+  async #ask(ask: Ask, signal?: AbortSignal): Promise<unknown> {
     const id = ++this.#asks;
+    signal?.addEventListener('abort', () => {
+      const { reason } = signal;
+      const why = reason instanceof Error ? reason.message : String(reason);
+      this.#post({ says: 'abandon', id, why });
+    });
     const answer = await new Promise<Answer>((resolve) => {
       this.#asked.set(id, resolve);
       this.#post({ says: 'ask', id, ...ask });

@@ -20,6 +20,7 @@ import type {
   OpenAIChatTool,
   RecallArgs,
   RecallTool,
+  SummaryOptions,
   ToolDefinition,
 } from '../types.js';
 import {
@@ -49,7 +50,12 @@ export interface EngineWorker {
 
 /** Options of a compactor whose engine is in a worker. */
 export interface WorkerCompactorOptions<M = ChatMessage>
-  extends Omit<CompactorOptions<M>, 'tokenizer'> {
+  extends Omit<
+    CompactorOptions<M>,
+    'tokenizer' | 'summary' | 'beforeBurst' | 'flush' | 'windows' | 'onWindow'
+  > {
+  /** Shape and limits of summaries; functions cannot be called from the worker. */
+  summary?: SummaryOptions | undefined;
   /** A family of tokenizers; a function cannot be called from the worker. */
   tokenizer?: EngineOptions['tokenizer'];
 }
@@ -57,7 +63,6 @@ export interface WorkerCompactorOptions<M = ChatMessage>
 interface Pending {
   /** Keeps the conversation while a call of it runs. */
   compactor: WorkerCompactor<never>;
-  signal: AbortSignal | undefined;
   settle(answer: Answer): void;
 }
 
@@ -94,6 +99,8 @@ export class WorkerCompactor<M extends object = ChatMessage> {
   #system: unknown;
   /** Messages of the last view that are not the caller's own, by number. */
   #copies = new Map<number, M>();
+  /** Summaries that the engine waits for. */
+  readonly #asked = new Map<number, AbortController>();
 
   private constructor(worker: EngineWorker, options: WorkerCompactorOptions<M>) {
     this.#worker = worker;
@@ -140,9 +147,14 @@ export class WorkerCompactor<M extends object = ChatMessage> {
     if (pin !== undefined && typeof pin !== 'function') {
       throw wrong('options.pin', 'expected a function');
     }
-    for (const [name, value] of Object.entries(rest)) {
-      if (typeof value === 'function') {
-        throw wrong(`options.${name}`, 'a function cannot go to a worker');
+    for (const [place, holder] of [
+      ['options', rest],
+      ['options.summary', Object(rest.summary)],
+    ] as const) {
+      for (const [name, value] of Object.entries(holder)) {
+        if (typeof value === 'function') {
+          throw wrong(`${place}.${name}`, 'a function cannot go to a worker');
+        }
       }
     }
     const compactor = new WorkerCompactor(worker, options);
@@ -274,6 +286,7 @@ export class WorkerCompactor<M extends object = ChatMessage> {
     } catch (error) {
       answer = { ok: false, error: faultOf(error) };
     }
+    this.#asked.delete(ask.id);
     if (this.#disposed) return;
     try {
       this.#post({ call: 'answer', id: ask.id, answer });
@@ -293,12 +306,18 @@ export class WorkerCompactor<M extends object = ChatMessage> {
     }
   }
 
-  async #perform(ask: Ask): Promise<unknown> {
+  /** @internal The engine waits no longer for what it asked. */
+  abandon(id: number, why: string): void {
+    this.#asked.get(id)?.abort(new Error(why));
+  }
+
+  async #perform(ask: Ask & { id: number }): Promise<unknown> {
     const { store, summarizer } = this.#options;
     if (ask.ask === 'put') return void (await store?.put(ask.key, ask.content));
     if (ask.ask === 'get') return store?.get(ask.key);
-    const call = ask.call === undefined ? undefined : this.#link.pending.get(ask.call);
-    return summarizer?.(ask.request, { signal: call?.signal });
+    const controller = new AbortController();
+    this.#asked.set(ask.id, controller);
+    return summarizer?.(ask.request, { signal: controller.signal });
   }
 
   /** What the worker has not seen; the last message is always among it, since hosts stream into it. */
@@ -348,7 +367,7 @@ export class WorkerCompactor<M extends object = ChatMessage> {
     const id = ++numbered;
     const compactor = this as unknown as WorkerCompactor<never>;
     const answered = new Promise<Answer>((settle) => {
-      pending.set(id, { compactor, signal, settle });
+      pending.set(id, { compactor, settle });
     });
     let abort = () => {};
     const aborted = new Promise<never>((_, reject) => {
@@ -409,6 +428,7 @@ function linkOf(worker: EngineWorker): Link {
     }
     const compactor = link.conversations.get(message.at)?.deref();
     if (message.says === 'event') compactor?.hear(message.event);
+    else if (message.says === 'abandon') compactor?.abandon(message.id, message.why);
     else void compactor?.perform(message);
   });
   worker.addEventListener('error', ({ message }) => {

@@ -60,12 +60,14 @@ export type Answer = { ok: true; value: unknown } | { ok: false; error: Fault };
 export type Ask =
   | { ask: 'put'; key: string; content: string }
   | { ask: 'get'; key: string }
-  | { ask: 'summarize'; request: SummarizeRequest; call: number | undefined };
+  | { ask: 'summarize'; request: SummarizeRequest };
 
 export type PageMessage =
   | { says: 'answer'; id: number; answer: Answer }
   | { says: 'event'; event: CompactorEvent }
-  | (Ask & { says: 'ask'; id: number });
+  | (Ask & { says: 'ask'; id: number })
+  /** Nobody waits for the answer to this ask any more. */
+  | { says: 'abandon'; id: number; why: string };
 
 export type ToPage = Envelope & PageMessage;
 
