@@ -90,19 +90,23 @@ async function wasmInputs(env) {
 
 /**
  * Compiles the engine to wasm with its glue, in pkg/wasm. Skipped, except for
- * the copying, when nothing that it depends on has changed: wasm-opt is slow.
+ * the copying, when nothing that it depends on has changed: wasm-opt is slow. A debug build keeps the
+ * names of functions, and a panic in it has a message.
  */
-export async function buildWasm() {
+export async function buildWasm({ debug = false, to = pkg } = {}) {
   const env = await wasmEnv();
+  if (debug) env.CARGO_PROFILE_DEV_DEBUG = '0';
   const inputs = await wasmInputs(env);
-  const built = join(target, 'pack');
+  const name = debug ? 'pack-debug' : 'pack';
+  const built = join(target, name);
   const stamp = join(built, 'inputs');
   const fresh = existsSync(stamp) && (await readFile(stamp, 'utf8')) === inputs;
   if (!fresh) {
     // A folder of its own, so that a build that is stopped leaves no half of one.
-    const out = join(target, `pack-${process.pid}`);
+    const out = join(target, `${name}-${process.pid}`);
     const options = ['--target', 'web', '--mode', 'no-install', '--no-pack', '--no-gitignore'];
     const names = ['--out-dir', out, '--out-name', 'tidemark'];
+    if (debug) options.push('--dev');
     try {
       await run('wasm-pack', ['build', ...options, ...names, '.', '--', '--locked'], { env });
       await writeFile(join(out, 'inputs'), inputs);
@@ -113,23 +117,23 @@ export async function buildWasm() {
     }
   }
 
-  await mkdir(join(pkg, 'wasm'), { recursive: true });
+  await mkdir(join(to, 'wasm'), { recursive: true });
   const wasm = await readFile(join(built, 'tidemark_bg.wasm'));
   for (const file of ['tidemark.js', 'tidemark.d.ts', 'tidemark_bg.wasm']) {
-    await cp(join(built, file), join(pkg, 'wasm', file));
+    await cp(join(built, file), join(to, 'wasm', file));
   }
   // The module as text: a runtime then needs no fetch, no file access and no
   // top-level await to start it, and a bundler no plugin to find it.
   await writeFile(
-    join(pkg, 'wasm', 'inline.js'),
+    join(to, 'wasm', 'inline.js'),
     `// The bytes of tidemark_bg.wasm in base64.\nexport default '${wasm.toString('base64')}';\n`,
   );
   await writeFile(
-    join(pkg, 'wasm', 'inline.d.ts'),
+    join(to, 'wasm', 'inline.d.ts'),
     '/** The bytes of tidemark_bg.wasm in base64. */\ndeclare const base64: string;\nexport default base64;\n',
   );
   await writeFile(
-    join(pkg, 'wasm', 'index.d.ts'),
+    join(to, 'wasm', 'index.d.ts'),
     '/** The WebAssembly.Module that a bundler or an edge runtime makes of the file. */\ndeclare const module: object;\nexport default module;\n',
   );
   return fresh ? 'unchanged' : `${wasm.length} bytes`;

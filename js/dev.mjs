@@ -106,8 +106,8 @@ async function installPython(requirements) {
   return python;
 }
 
-async function build() {
-  await step('wasm', buildWasm);
+async function build(options) {
+  await step('wasm', () => buildWasm(options));
   await step('component', buildComponent);
   await step('package', buildPackage);
 }
@@ -211,9 +211,10 @@ function hand(file) {
 }
 
 const commands = {
+  /** `-- --debug`: panics with a message, functions with names, nothing optimised. */
   async build() {
     await setUp();
-    await build();
+    await build({ debug: process.argv.includes('--debug') });
   },
 
   /**

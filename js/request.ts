@@ -2,13 +2,13 @@ import type { CompactorOptions, CompactRequest, UsageReport } from './compactor.
 import { requireObject, TidemarkError } from './errors.js';
 import type { PlanRequest } from './types.js';
 
+type HostOptions = Pick<
+  CompactorOptions<never>,
+  'summarizer' | 'store' | 'onEvent' | 'beforeBurst' | 'flush'
+>;
+
 /** @internal Refuses a summarizer, store or listener that is none. */
-export function checkHost(
-  options: Pick<
-    CompactorOptions<never>,
-    'summarizer' | 'store' | 'onEvent' | 'beforeBurst' | 'flush'
-  >,
-): void {
+export function checkHost(options: HostOptions): void {
   const { summarizer, store, onEvent, beforeBurst, flush } = options;
   requireFunction('beforeBurst', beforeBurst);
   requireFunction('flush', flush);

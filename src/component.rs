@@ -1,11 +1,12 @@
 //! The bindings of the Component Model: the world of `tidemark.wit`, without logic.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
 use crate::{
-    Decided, Effect, Engine, Error, ErrorClass, Estimate, Failure, Notice, Options, Outcome,
-    Overflow, PlanRequest, Problem, Reason, RecallArgs, RecallStep, RecallTool, Repair, Reply,
-    Step, SummaryReport, Usage, classify,
+    CacheReport, Cause, Decided, Edit, Effect, Engine, Error, ErrorClass, Estimate, Failure, Item,
+    Notice, Options, Outcome, Overflow, PathStep, PlanRequest, Problem, Reason, RecallArgs,
+    RecallStep, RecallTool, Repair, Reply, Step, SummaryReport, SummaryVersion, Usage, classify,
 };
 
 wit_bindgen::generate!({ path: "src/tidemark.wit", world: "tidemark" });
@@ -95,6 +96,34 @@ impl wit::GuestSession for Session {
         wit::Estimate { tokens, tools, messages, ratio, budget, full }
     }
 
+    fn stats(&self) -> wit::Stats {
+        let stats = self.0.borrow().stats();
+        wit::Stats {
+            messages: stats.messages,
+            transcript_tokens: stats.transcript_tokens,
+            tokens: stats.tokens,
+            full: stats.full,
+            bursts: stats.bursts,
+            summarizer_calls: stats.summarizer_calls,
+            tokens_saved: stats.tokens_saved,
+            parts: stats.parts,
+            covered: stats.covered,
+            dropped: stats.dropped,
+            growth: stats.growth,
+            turns_to_burst: stats.turns_to_burst,
+        }
+    }
+
+    fn summaries(&self) -> Vec<wit::Version> {
+        let version = |SummaryVersion { version, covered, by, reference }| wit::Version {
+            version,
+            covered,
+            by: owned(by.as_str()),
+            reference,
+        };
+        self.0.borrow().summaries().into_iter().map(version).collect()
+    }
+
     fn problems(&self) -> Vec<wit::Problem> {
         let problem = |Problem { kind, index, id, says, repair }| wit::Problem {
             kind: owned(kind),
@@ -148,6 +177,7 @@ impl From<wit::PlanRequest> for PlanRequest {
                 .map(|error| Overflow { status: error.status, body: error.body }),
             force: request.force,
             focus: request.focus,
+            fresh: request.fresh,
             dry_run: request.dry_run,
             server_history: request.server_history,
         }
@@ -159,6 +189,7 @@ impl From<wit::Reply> for Reply {
         match reply {
             wit::Reply::Text(text) => Reply::Text { text },
             wit::Reply::Done => Reply::Done,
+            wit::Reply::Go(wit::Go { veto, pins }) => Reply::Go { veto, pins },
             wit::Reply::Failed(message) => Reply::Failed { message },
         }
     }
@@ -177,7 +208,7 @@ impl From<Step> for wit::Step {
 impl From<Effect> for wit::Effect {
     fn from(effect: Effect) -> Self {
         match effect {
-            Effect::Summarize { id, system, prompt, max_tokens, from, to, attempt } => {
+            Effect::Summarize { id, system, prompt, max_tokens, from, to, attempt, view } => {
                 wit::Effect::Summarize(wit::Summarize {
                     id,
                     system,
@@ -186,10 +217,39 @@ impl From<Effect> for wit::Effect {
                     first: from,
                     end: to,
                     attempt,
+                    view: view.map(list),
                 })
+            }
+            Effect::Burst { id, cause, tokens, target, tail } => {
+                wit::Effect::Burst(wit::Burst { id, cause: owned(cause), tokens, target, tail })
+            }
+            Effect::Flush { id, text, from, to } => {
+                wit::Effect::Flush(wit::Flush { id, text, first: from, end: to })
             }
             Effect::Put { id, key, content } => wit::Effect::Put(wit::Put { id, key, content }),
         }
+    }
+}
+
+impl From<Item> for wit::Item {
+    fn from(item: Item) -> Self {
+        match item {
+            Item::Run { from, to } => wit::Item::Run((from, to)),
+            Item::Patch { index, edits } => {
+                wit::Item::Patch(wit::Patch { index, edits: list(edits) })
+            }
+            Item::Insert { json } => wit::Item::Insert(json),
+        }
+    }
+}
+
+impl From<Edit> for wit::Edit {
+    fn from(Edit { path, json }: Edit) -> Self {
+        let place = |step| match step {
+            PathStep::Key(key) => wit::Place::Member(owned(key)),
+            PathStep::Index(index) => wit::Place::Element(index),
+        };
+        wit::Edit { path: path.into_iter().map(place).collect(), json }
     }
 }
 
@@ -198,13 +258,14 @@ impl From<Outcome> for wit::Outcome {
         wit::Outcome {
             compacted: outcome.compacted,
             reason: outcome.reason.into(),
-            stages: outcome.stages.into_iter().map(owned).collect(),
+            stages: outcome.stages.into_iter().map(Cow::into_owned).collect(),
             tokens_before: outcome.tokens_before,
             tokens_after: outcome.tokens_after,
             fits: outcome.fits,
             budget: budget([outcome.window, outcome.usable, outcome.trigger, outcome.target]),
             overflow: outcome.overflow,
             decisions: list(outcome.decisions),
+            cache: outcome.cache.map(Into::into),
             failures: list(outcome.failures),
             repairs: list(outcome.repairs),
             summary: outcome.summary.map(Into::into),
@@ -225,6 +286,7 @@ impl From<Reason> for wit::Reason {
             Reason::RateLimit => wit::Reason::RateLimit,
             Reason::NotAnOverflow => wit::Reason::NotAnOverflow,
             Reason::ServerSideHistory => wit::Reason::ServerSideHistory,
+            Reason::Vetoed => wit::Reason::Vetoed,
         }
     }
 }
@@ -232,14 +294,36 @@ impl From<Reason> for wit::Reason {
 impl From<Decided> for wit::Decision {
     fn from(decided: Decided) -> Self {
         wit::Decision {
-            stage: owned(decided.stage),
+            stage: decided.stage.into_owned(),
             kind: owned(decided.kind),
+            cause: decided.reason.into(),
             index: decided.index,
             part: decided.part,
             end: decided.to,
             reference: decided.reference,
             tokens_saved: decided.tokens_saved,
         }
+    }
+}
+
+impl From<Cause> for wit::Cause {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::Watermark => wit::Cause::Watermark,
+            Cause::Limit => wit::Cause::Limit,
+            Cause::Overflow => wit::Cause::Overflow,
+            Cause::Forced => wit::Cause::Forced,
+            Cause::Bytes => wit::Cause::Bytes,
+            Cause::Images => wit::Cause::Images,
+            Cause::Signature => wit::Cause::Signature,
+        }
+    }
+}
+
+impl From<CacheReport> for wit::Cache {
+    fn from(report: CacheReport) -> Self {
+        let CacheReport { prefix_bytes, prefix_tokens, reread_tokens } = report;
+        wit::Cache { prefix_bytes, prefix_tokens, reread_tokens }
     }
 }
 

@@ -36,8 +36,8 @@ pub use explain::{Explained, Explanation, Standing, Stats};
 pub(crate) use hooks::PLAUSIBLE_WINDOWS;
 pub use hooks::{SummaryVersion, WindowKey};
 pub use outcome::{
-    Audit, CacheReport, Cause, Decided, Effect, Estimate, Failure, Notice, Outcome, Overflow,
-    PlanRequest, Reason, RecallTool, Render, Reply, Step, SummaryReport, Usage,
+    Audit, CacheReport, Cause, DecideContext, Decided, Effect, Estimate, Failure, Notice, Outcome,
+    Overflow, PlanRequest, Reason, RecallTool, Render, Reply, Step, SummaryReport, Usage,
 };
 
 /// A tokenizer of the host's own: tokens of a text, or nothing where it fails.
@@ -115,8 +115,9 @@ pub struct Engine {
     notices: Vec<Notice>,
     burst: Option<Burst>,
     next_effect: u32,
-    /// A dry run: the host is asked for nothing.
-    dry: bool,
+    /// What a dry run that is under way leaves as it was. The host is asked for nothing but what its
+    /// own stages want.
+    dry: Option<Box<Memory>>,
     /// The request body that is worked on.
     pub(crate) body: Option<Body>,
     /// The provider keeps the conversation itself: nothing is to be decided here.
@@ -250,7 +251,7 @@ impl Engine {
             notices: Vec::new(),
             burst: None,
             next_effect: 0,
-            dry: false,
+            dry: None,
             body: None,
             server_history: false,
             untouched: false,
@@ -318,6 +319,9 @@ impl Engine {
         list: Value<'_>,
         pins: &[u32],
     ) -> Result<(), Error> {
+        if self.dry.is_some() {
+            self.cancel();
+        }
         if from > self.len() {
             let have = self.len();
             return Err(invalid("from", &format!("at most {have}, the messages known so far")));
@@ -615,6 +619,7 @@ impl Engine {
     /// Abandons a burst; replies to its effects are ignored from now on.
     pub fn cancel(&mut self) {
         self.burst = None;
+        self.end_dry_run();
     }
 
     pub(crate) fn view(&self) -> View<'_> {
@@ -821,6 +826,13 @@ impl Engine {
             totals: self.totals,
             repairs: self.repairs.clone(),
             told: self.told.clone(),
+        }
+    }
+
+    /// Takes back what a dry run decided.
+    fn end_dry_run(&mut self) {
+        if let Some(memory) = self.dry.take() {
+            self.remember(*memory);
         }
     }
 

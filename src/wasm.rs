@@ -9,7 +9,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::{
     BuildRequest, Engine, Error, ErrorCode, Given, Options, Piece, PlanRequest, Protocols,
-    RecallArgs, Reply, ValidateRequest,
+    RecallArgs, Reply, ValidateRequest, Wanted,
 };
 
 /// The engine behind `Session`; see the methods of [`crate::Engine`].
@@ -115,6 +115,11 @@ impl WasmEngine {
         write(&self.0.resolve(id, reply).map_err(throw)?)
     }
 
+    pub fn propose(&mut self, id: u32, wanted: &str) -> Result<u32> {
+        let wanted = Wanted::from_json(wanted).map_err(throw)?;
+        self.0.propose(id, wanted).map_err(throw)
+    }
+
     pub fn cancel(&mut self) {
         self.0.cancel();
     }
@@ -178,6 +183,20 @@ impl WasmEngine {
 #[wasm_bindgen(js_name = classifyError)]
 pub fn classify_error(status: Option<u16>, body: &str) -> Result<JsValue> {
     write(&crate::classify(status, body))
+}
+
+/// In a debug build a panic is thrown with its message, and with its place in the source.
+#[cfg(debug_assertions)]
+#[wasm_bindgen(start)]
+pub fn throw_panics() {
+    std::panic::set_hook(Box::new(|panic| wasm_bindgen::throw_str(&panic.to_string())));
+}
+
+/// Panics, so that a test can see what becomes of that.
+#[cfg(debug_assertions)]
+#[wasm_bindgen(js_name = panicOnPurpose)]
+pub fn panic_on_purpose() {
+    panic!("on purpose");
 }
 
 fn recall_args(args: &str) -> Result<RecallArgs> {

@@ -1,6 +1,7 @@
 /** The worker's side: import it in the script of the Web Worker, and nothing else is needed. */
 import '#start';
 import { Compactor, type CompactorOptions, type CompactRequest } from '../compactor.js';
+import type { BurstAnswer } from '../driver.js';
 import type {
   Answer,
   Ask,
@@ -114,8 +115,14 @@ class Conversation {
         return this.#compactBody(compactor, call.body, { ...call.request, signal });
       case 'recall':
         return compactor.recall(call.args as string);
+      case 'explain':
+        return compactor.explain(call.index);
       case 'estimate':
         return compactor.estimate();
+      case 'stats':
+        return compactor.stats();
+      case 'summaries':
+        return compactor.summaries();
       case 'recallTool':
         return compactor.recallTool();
       case 'recallSchema':
@@ -127,23 +134,29 @@ class Conversation {
     }
   }
 
-  #open({ options, checkpoint, pin, store, summarizer }: Opening): void {
+  #open({ options, checkpoint, ...wanted }: Opening): void {
     const host: CompactorOptions<object> = {
       onEvent: (event) => {
         if (this.#heard) this.#post({ says: 'event', event });
       },
     };
-    if (pin) host.pin = (message) => this.#pinned.has(message);
-    if (store) {
+    if (wanted.pin) host.pin = (message) => this.#pinned.has(message);
+    if (wanted.store) {
       host.store = {
         put: async (key, content) => void (await this.#ask({ ask: 'put', key, content })),
         get: async (key) => (await this.#ask({ ask: 'get', key })) as string | undefined,
       };
     }
-    if (summarizer) {
-      host.summarizer = async (request, { signal }) => {
-        return (await this.#ask({ ask: 'summarize', request }, signal)) as string;
-      };
+    if (wanted.summarizer) {
+      host.summarizer = async (request, { signal }) =>
+        (await this.#ask({ ask: 'summarize', request }, signal)) as string;
+    }
+    if (wanted.beforeBurst) {
+      host.beforeBurst = async (request, { signal }) =>
+        (await this.#ask({ ask: 'burst', request }, signal)) as BurstAnswer;
+    }
+    if (wanted.flush) {
+      host.flush = (request, { signal }) => this.#ask({ ask: 'flush', request }, signal);
     }
     this.#compactor = new Compactor({ ...options, ...host }, checkpoint);
   }
@@ -194,15 +207,16 @@ class Conversation {
   /** Has the page do something. */
   async #ask(ask: Ask, signal?: AbortSignal): Promise<unknown> {
     const id = ++this.#asks;
-    signal?.addEventListener('abort', () => {
-      const { reason } = signal;
-      const why = reason instanceof Error ? reason.message : String(reason);
-      this.#post({ says: 'abandon', id, why });
-    });
+    const enough = () => {
+      this.#asked.delete(id);
+      this.#post({ says: 'enough', id, message: faultOf(signal?.reason).message });
+    };
+    signal?.addEventListener('abort', enough, { once: true });
     const answer = await new Promise<Answer>((resolve) => {
       this.#asked.set(id, resolve);
       this.#post({ says: 'ask', id, ...ask });
     });
+    signal?.removeEventListener('abort', enough);
     if (answer.ok) return answer.value;
     throw new Error(answer.error.message);
   }

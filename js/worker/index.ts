@@ -17,10 +17,13 @@ import type {
   ChatMessage,
   EngineOptions,
   Estimate,
+  Explanation,
   OpenAIChatTool,
   RecallArgs,
   RecallTool,
+  Stats,
   SummaryOptions,
+  SummaryVersion,
   ToolDefinition,
 } from '../types.js';
 import {
@@ -50,14 +53,11 @@ export interface EngineWorker {
 
 /** Options of a compactor whose engine is in a worker. */
 export interface WorkerCompactorOptions<M = ChatMessage>
-  extends Omit<
-    CompactorOptions<M>,
-    'tokenizer' | 'summary' | 'beforeBurst' | 'flush' | 'windows' | 'onWindow'
-  > {
-  /** Shape and limits of summaries; functions cannot be called from the worker. */
-  summary?: SummaryOptions | undefined;
+  extends Omit<CompactorOptions<M>, 'tokenizer' | 'summary' | 'windows' | 'onWindow'> {
   /** A family of tokenizers; a function cannot be called from the worker. */
   tokenizer?: EngineOptions['tokenizer'];
+  /** Shape and limits of summaries, without functions. */
+  summary?: SummaryOptions | undefined;
 }
 
 interface Pending {
@@ -92,6 +92,8 @@ export class WorkerCompactor<M extends object = ChatMessage> {
   readonly #link: Link;
   readonly #options: WorkerCompactorOptions<M>;
   readonly #listeners = new Set<(event: CompactorEvent) => unknown>();
+  /** What the engine asked for and waits for. */
+  readonly #asked = new Map<number, AbortController>();
   #disposed = false;
   /** Messages as the worker has them. */
   #sent: M[] = [];
@@ -99,8 +101,6 @@ export class WorkerCompactor<M extends object = ChatMessage> {
   #system: unknown;
   /** Messages of the last view that are not the caller's own, by number. */
   #copies = new Map<number, M>();
-  /** Summaries that the engine waits for. */
-  readonly #asked = new Map<number, AbortController>();
 
   private constructor(worker: EngineWorker, options: WorkerCompactorOptions<M>) {
     this.#worker = worker;
@@ -143,18 +143,17 @@ export class WorkerCompactor<M extends object = ChatMessage> {
   ): Promise<WorkerCompactor<M>> {
     requireObject(options, 'options', '{ window: 128000 }');
     checkHost(options as Parameters<typeof checkHost>[0]);
-    const { pin, store, summarizer, onEvent: _, ...rest } = options;
+    const { pin, store, summarizer, beforeBurst, flush, onEvent: _, ...rest } = options;
     if (pin !== undefined && typeof pin !== 'function') {
       throw wrong('options.pin', 'expected a function');
     }
     for (const [place, holder] of [
       ['options', rest],
-      ['options.summary', Object(rest.summary)],
+      ['options.summary', rest.summary ?? {}],
     ] as const) {
       for (const [name, value] of Object.entries(holder)) {
-        if (typeof value === 'function') {
-          throw wrong(`${place}.${name}`, 'a function cannot go to a worker');
-        }
+        if (typeof value !== 'function') continue;
+        throw wrong(`${place}.${name}`, 'a function cannot go to a worker');
       }
     }
     const compactor = new WorkerCompactor(worker, options);
@@ -164,6 +163,8 @@ export class WorkerCompactor<M extends object = ChatMessage> {
       pin: pin !== undefined,
       store: store !== undefined,
       summarizer: summarizer !== undefined,
+      beforeBurst: beforeBurst !== undefined,
+      flush: flush !== undefined,
     };
     try {
       await compactor.#call({ call: 'open', opening });
@@ -216,6 +217,21 @@ export class WorkerCompactor<M extends object = ChatMessage> {
   /** Size of the view as the last call left it. */
   async estimate(): Promise<Estimate> {
     return (await this.#call({ call: 'estimate' })) as Estimate;
+  }
+
+  /** See `Compactor.explain`. */
+  async explain(index: number): Promise<Explanation> {
+    return (await this.#call({ call: 'explain', index })) as Explanation;
+  }
+
+  /** See `Compactor.stats`. */
+  async stats(): Promise<Stats> {
+    return (await this.#call({ call: 'stats' })) as Stats;
+  }
+
+  /** See `Compactor.summaries`. */
+  async summaries(): Promise<SummaryVersion[]> {
+    return (await this.#call({ call: 'summaries' })) as SummaryVersion[];
   }
 
   /** See `Compactor.recallTool`. */
@@ -281,8 +297,10 @@ export class WorkerCompactor<M extends object = ChatMessage> {
   /** @internal Performs what the engine asks for. */
   async perform(ask: Ask & { id: number }): Promise<void> {
     let answer: Answer;
+    const controller = new AbortController();
+    this.#asked.set(ask.id, controller);
     try {
-      answer = { ok: true, value: await this.#perform(ask) };
+      answer = { ok: true, value: await this.#perform(ask, controller.signal) };
     } catch (error) {
       answer = { ok: false, error: faultOf(error) };
     }
@@ -296,6 +314,11 @@ export class WorkerCompactor<M extends object = ChatMessage> {
     }
   }
 
+  /** @internal The engine waits for that no longer. */
+  enough(id: number, reason: unknown): void {
+    this.#asked.get(id)?.abort(reason);
+  }
+
   /** @internal */
   hear(event: CompactorEvent): void {
     for (const listener of [...this.#listeners]) {
@@ -306,18 +329,21 @@ export class WorkerCompactor<M extends object = ChatMessage> {
     }
   }
 
-  /** @internal The engine waits no longer for what it asked. */
-  abandon(id: number, why: string): void {
-    this.#asked.get(id)?.abort(new Error(why));
-  }
-
-  async #perform(ask: Ask & { id: number }): Promise<unknown> {
-    const { store, summarizer } = this.#options;
-    if (ask.ask === 'put') return void (await store?.put(ask.key, ask.content));
-    if (ask.ask === 'get') return store?.get(ask.key);
-    const controller = new AbortController();
-    this.#asked.set(ask.id, controller);
-    return summarizer?.(ask.request, { signal: controller.signal });
+  async #perform(ask: Ask, signal: AbortSignal): Promise<unknown> {
+    const { store, summarizer, beforeBurst, flush } = this.#options;
+    const context = { signal };
+    switch (ask.ask) {
+      case 'put':
+        return void (await store?.put(ask.key, ask.content));
+      case 'get':
+        return store?.get(ask.key);
+      case 'summarize':
+        return summarizer?.(ask.request, context);
+      case 'burst':
+        return beforeBurst?.(ask.request, context);
+      default:
+        return void (await flush?.(ask.request, context));
+    }
   }
 
   /** What the worker has not seen; the last message is always among it, since hosts stream into it. */
@@ -373,6 +399,8 @@ export class WorkerCompactor<M extends object = ChatMessage> {
     const aborted = new Promise<never>((_, reject) => {
       abort = () => {
         this.#post({ call: 'abort', id });
+        // The engine waits for nothing of this call any more.
+        for (const asked of this.#asked.values()) asked.abort(signal?.reason);
         reject(signal?.reason);
       };
     });
@@ -428,7 +456,7 @@ function linkOf(worker: EngineWorker): Link {
     }
     const compactor = link.conversations.get(message.at)?.deref();
     if (message.says === 'event') compactor?.hear(message.event);
-    else if (message.says === 'abandon') compactor?.abandon(message.id, message.why);
+    else if (message.says === 'enough') compactor?.enough(message.id, new Error(message.message));
     else void compactor?.perform(message);
   });
   worker.addEventListener('error', ({ message }) => {

@@ -1,5 +1,5 @@
 import type { CompactorEvent, CompactorOptions } from '../compactor.js';
-import type { SummarizeRequest } from '../driver.js';
+import type { BeforeBurst, Flush, SummarizeRequest } from '../driver.js';
 import { TidemarkError, type TidemarkErrorCode } from '../errors.js';
 import type { Outcome, PlanRequest } from '../types.js';
 
@@ -13,11 +13,13 @@ export interface Envelope {
 
 /** Options that can be cloned, and what the page performs. */
 export interface Opening {
-  options: Omit<CompactorOptions<object>, 'pin' | 'tokenizer' | 'store' | 'summarizer' | 'onEvent'>;
+  options: Omit<CompactorOptions<object>, 'tokenizer'>;
   checkpoint: string | undefined;
   pin: boolean;
   store: boolean;
   summarizer: boolean;
+  beforeBurst: boolean;
+  flush: boolean;
 }
 
 /** What is new since the last call. */
@@ -43,7 +45,8 @@ export type Call =
   | { call: 'compact'; changes: Changes; request: Asked }
   | { call: 'compactBody'; body: Uint8Array; request: Asked }
   | { call: 'recall'; args: unknown }
-  | { call: 'estimate' | 'recallTool' | 'recallSchema' | 'checkpoint' };
+  | { call: 'explain'; index: number }
+  | { call: 'estimate' | 'stats' | 'recallTool' | 'recallSchema' | 'checkpoint' | 'summaries' };
 
 export type EngineMessage =
   | (Call & { id: number; heard: boolean })
@@ -60,14 +63,16 @@ export type Answer = { ok: true; value: unknown } | { ok: false; error: Fault };
 export type Ask =
   | { ask: 'put'; key: string; content: string }
   | { ask: 'get'; key: string }
-  | { ask: 'summarize'; request: SummarizeRequest };
+  | { ask: 'summarize'; request: SummarizeRequest }
+  | { ask: 'burst'; request: Parameters<BeforeBurst>[0] }
+  | { ask: 'flush'; request: Parameters<Flush>[0] };
 
 export type PageMessage =
   | { says: 'answer'; id: number; answer: Answer }
   | { says: 'event'; event: CompactorEvent }
   | (Ask & { says: 'ask'; id: number })
-  /** Nobody waits for the answer to this ask any more. */
-  | { says: 'abandon'; id: number; why: string };
+  /** The ask has taken too long, or its call was abandoned. */
+  | { says: 'enough'; id: number; message: string };
 
 export type ToPage = Envelope & PageMessage;
 

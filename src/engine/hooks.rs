@@ -36,7 +36,7 @@ pub struct WindowKey {
 impl Engine {
     /// Asks the host whether the burst may begin, where it wants to be asked.
     pub(super) fn gate(&mut self, mut burst: Burst) -> Step {
-        if !self.options.before_burst || self.dry {
+        if !self.options.before_burst || self.dry.is_some() {
             self.burst = Some(burst);
             return self.open();
         }
@@ -89,7 +89,7 @@ impl Engine {
     /// Hands the host the text of a span that is about to be folded, once for every message.
     pub(super) fn flush(&mut self, burst: &mut Burst, fold: &Fold) -> Option<Effect> {
         let from = fold.from.max(self.transcript.lead.saturating_add(self.flushed));
-        if !self.options.flush || self.dry || from >= fold.to {
+        if !self.options.flush || self.dry.is_some() || from >= fold.to {
             return None;
         }
         let text = summary::full_text(&summary::entries(&self.transcript, from, fold.to));

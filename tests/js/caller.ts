@@ -69,6 +69,9 @@ export interface Request {
 }
 
 export const model = 'a-model';
+
+/** Stands for a real tokenizer: only that it is asked matters here. */
+export const tokenizer = { encode: (text: string): string[] => text.split(' ') };
 export const tools: Tool[] = [
   { type: 'function', function: { name: 'read_file', parameters: { type: 'object' } } },
 ];

@@ -46,7 +46,7 @@ render, render_body, recall, checkpoint = map(
 REQUEST = Record()
 for name in ("input-tokens", "overflow", "focus"):
     setattr(REQUEST, name, None)
-for name in ("force", "dry-run", "server-history"):
+for name in ("force", "fresh", "dry-run", "server-history"):
     setattr(REQUEST, name, False)
 
 NAMES = {"max-tokens": "maxTokens", "first": "from", "end": "to"}
@@ -67,7 +67,8 @@ def drain(session, reply, seen):
     while isinstance(step, list):
         due += step
         effect = due.pop(0)
-        members = {NAMES.get(name, name): value for name, value in vars(effect.payload).items()}
+        given = {name: value for name, value in vars(effect.payload).items() if value is not None}
+        members = {NAMES.get(name, name): value for name, value in given.items()}
         seen.append(written({"kind": effect.tag, **members}) + "\n")
         text = Variant("text", reply)
         step = resolve(session, members["id"], Variant("done") if effect.tag == "put" else text)

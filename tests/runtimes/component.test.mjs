@@ -36,7 +36,7 @@ class Session {
   }
 
   #plan() {
-    const request = { force: false, dryRun: false, serverHistory: false };
+    const request = { force: false, fresh: false, dryRun: false, serverHistory: false };
     return fromWit(this.#inner.plan(request));
   }
 
@@ -133,7 +133,35 @@ test('through jco, in Node', async (t) => {
   assert.deepEqual(refused(() => session.resolve(7, { tag: 'done' }))[0], 'unknown_effect');
   assert.equal(session.estimate().budget.window, 8000);
   assert.equal(session.recallTool(), undefined);
+  assert.equal(session.stats().bursts, 0);
+  assert.deepEqual(session.summaries(), []);
   assert.deepEqual(sessions.classify(429, 'Rate limit reached').tag, 'rate-limit');
+
+  const hooked = open(JSON.stringify({ window: 4000, secret, beforeBurst: true, flush: true }));
+  const text = 'word '.repeat(600);
+  const roles = Array.from({ length: 12 }, (_, at) => (at % 2 ? 'assistant' : 'user'));
+  const messages = roles.map((role, at) => ({ role, content: `${at} ${text}` }));
+  hooked.ingest(0, JSON.stringify(messages), new Uint32Array());
+  const request = { force: false, fresh: false, dryRun: false, serverHistory: false };
+  let step = hooked.plan(request);
+  assert.deepEqual(
+    [step.tag, step.val[0].tag, step.val[0].val.cause],
+    ['effects', 'burst', 'size'],
+  );
+  const go = { veto: false, pins: new Uint32Array([2]) };
+  step = hooked.resolve(step.val[0].val.id, { tag: 'go', val: go });
+  const flushed = [];
+  while (step.tag === 'effects') {
+    const [{ tag, val }] = step.val;
+    flushed.push(tag);
+    step = hooked.resolve(val.id, { tag: 'done' });
+  }
+  assert.ok(flushed.length > 0 && flushed.every((tag) => tag === 'flush'), `${flushed}`);
+  assert.equal(step.val.reason, 'compacted');
+  assert.ok(step.val.cache.prefixBytes > 0);
+  assert.ok(hooked.render().includes(JSON.stringify(messages[2])), 'what the hook pinned stands');
+  assert.equal(hooked.summaries().length, 1);
+
   const body = "This model's maximum context length is 8192 tokens.";
   assert.deepEqual(sessions.classify(400, body), { tag: 'overflow', val: [8192, undefined] });
 });

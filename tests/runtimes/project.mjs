@@ -1,11 +1,14 @@
 // A project of a user's: the packed tarball installed in a clean folder, with the conformance
 // script beside it.
-import { execFile } from 'node:child_process';
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { build } from 'esbuild';
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 const here = join(root, 'tests/runtimes');
@@ -69,4 +72,51 @@ export async function cleanProject() {
     write,
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
+}
+
+/** As wrangler does it: one script, and the wasm beside it as a module of its own. */
+export async function bundleForWorkerd(entry) {
+  const wasm = [];
+  const plugin = {
+    name: 'wasm-modules',
+    setup({ onResolve }) {
+      onResolve({ filter: /\.wasm$/ }, ({ path, resolveDir }) => {
+        wasm.push(join(resolveDir, path));
+        return { path: './tidemark.wasm', external: true };
+      });
+    },
+  };
+  const { outputFiles } = await build({
+    entryPoints: [entry],
+    bundle: true,
+    write: false,
+    format: 'esm',
+    target: 'es2022',
+    conditions: ['workerd', 'worker', 'browser'],
+    external: ['cloudflare:*'],
+    plugins: [plugin],
+  });
+  assert.equal(wasm.length, 1, 'one wasm file is imported');
+  const script = outputFiles[0].text;
+  assert.ok(!script.includes('AGFzbQ'), 'no inlined wasm');
+  return [
+    { type: 'ESModule', path: 'worker.mjs', contents: script },
+    { type: 'CompiledWasm', path: 'tidemark.wasm', contents: readFileSync(wasm[0]) },
+  ];
+}
+
+/** A real redis-server on a port of its own, without files. */
+export async function startRedis() {
+  const probe = createServer();
+  await new Promise((resolve) => probe.listen(0, '127.0.0.1', resolve));
+  const { port } = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  const args = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+  const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  await new Promise((resolve, reject) => {
+    server.on('error', reject);
+    server.on('exit', (code) => reject(new Error(`redis-server: exit ${code}`)));
+    server.stdout.on('data', (text) => /Ready to accept/.test(text) && resolve());
+  });
+  return { port, stop: () => server.kill() };
 }

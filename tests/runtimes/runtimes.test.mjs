@@ -7,7 +7,7 @@ import { EdgeVM } from '@edge-runtime/vm';
 import { build } from 'esbuild';
 import { Miniflare } from 'miniflare';
 import { answerOf, launch, serve } from './chromium.mjs';
-import { bin, bunProgram, cleanProject, goldenCases, run } from './project.mjs';
+import { bin, bundleForWorkerd, bunProgram, cleanProject, goldenCases, run } from './project.mjs';
 
 let project;
 let expected;
@@ -97,36 +97,6 @@ test('workerd, in miniflare, with the wasm as a static import', async () => {
     await miniflare.dispose();
   }
 });
-
-/** As wrangler does it: one script, and the wasm beside it as a module of its own. */
-async function bundleForWorkerd(entry) {
-  const wasm = [];
-  const plugin = {
-    name: 'wasm-modules',
-    setup({ onResolve }) {
-      onResolve({ filter: /\.wasm$/ }, ({ path, resolveDir }) => {
-        wasm.push(join(resolveDir, path));
-        return { path: './tidemark.wasm', external: true };
-      });
-    },
-  };
-  const { outputFiles } = await build({
-    entryPoints: [entry],
-    bundle: true,
-    write: false,
-    format: 'esm',
-    target: 'es2022',
-    conditions: ['workerd', 'worker', 'browser'],
-    plugins: [plugin],
-  });
-  assert.equal(wasm.length, 1, 'one wasm file is imported');
-  const script = outputFiles[0].text;
-  assert.ok(!script.includes('AGFzbQ'), 'no inlined wasm');
-  return [
-    { type: 'ESModule', path: 'worker.mjs', contents: script },
-    { type: 'CompiledWasm', path: 'tidemark.wasm', contents: readFileSync(wasm[0]) },
-  ];
-}
 
 test('the edge runtime, with the wasm as ?module', async () => {
   const wasm = [];

@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -15,7 +14,7 @@ import { createStorage } from 'unstorage';
 import fsDriver from 'unstorage/drivers/fs';
 import redisDriver from 'unstorage/drivers/redis';
 import { answerOf, launch, serve } from './chromium.mjs';
-import { bin, bunProgram, cleanProject, root, run } from './project.mjs';
+import { bin, bunProgram, cleanProject, root, run, startRedis } from './project.mjs';
 
 let project;
 let scratch;
@@ -189,22 +188,6 @@ test('KV, R2, Durable Objects and the cache in workerd', async (t) => {
     await miniflare.dispose();
   }
 });
-
-/** A real redis-server on a port of its own, without files. */
-async function startRedis() {
-  const probe = createServer();
-  await new Promise((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const { port } = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  const args = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-  const server = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  await new Promise((resolve, reject) => {
-    server.on('error', reject);
-    server.on('exit', (code) => reject(new Error(`redis-server: exit ${code}`)));
-    server.stdout.on('data', (text) => /Ready to accept/.test(text) && resolve());
-  });
-  return { port, stop: () => server.kill() };
-}
 
 test('unstorage, with Redis and with files', async (t) => {
   const { contract } = await import(join(project.folder, 'contract.js'));

@@ -39,6 +39,11 @@ export async function offloaded(open, openBroken, transcript) {
         seen.push([prompt, signal instanceof AbortSignal]);
         return null;
       },
+      beforeBurst: (burst, { signal }) => {
+        seen.push([burst, signal instanceof AbortSignal]);
+        return { pins: [6] };
+      },
+      flush: (span, { signal }) => void seen.push([span, signal instanceof AbortSignal]),
       onEvent: (event) => seen.push(event),
       window: 16_000,
       secret,
@@ -71,6 +76,14 @@ export async function offloaded(open, openBroken, transcript) {
   same('kept', there.store.size, here.store.size);
   same('checkpoint', await remote.checkpoint(), local.checkpoint());
   same('estimate', await remote.estimate(), local.estimate());
+  same('stats', await remote.stats(), local.stats());
+  same('summaries', await remote.summaries(), local.summaries());
+  same('explanation', await remote.explain(2), local.explain(2));
+  same('no explanation', await refused(remote.explain(-1)), [
+    'TidemarkError',
+    'invalid_option',
+    'index',
+  ]);
   same('tool', await remote.recallTool(), local.recallTool());
   same('schema', await remote.recallSchema(), local.recallSchema());
   const { decisions } = await local.compact(transcript, { dryRun: true, force: true });
@@ -140,6 +153,26 @@ export async function offloaded(open, openBroken, transcript) {
         signal.addEventListener('abort', () => reject(signal.reason));
       }),
   });
+  const summary = { build: () => '' };
+  same('protocol', await refused(WorkerCompactor.open(worker, { summary })), [
+    'TidemarkError',
+    'invalid_option',
+    'options.summary.build',
+  ]);
+  let late;
+  const hasty = await WorkerCompactor.open(worker, {
+    window: 4000,
+    summarizerTimeout: 5,
+    summarizer: (_, { signal }) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          late = signal.reason.message;
+          reject(signal.reason);
+        });
+      }),
+  });
+  same('a slow summarizer', (await hasty.compact(transcript)).failures[0]?.effect, 'summarize');
+  same('is told', late, 'no answer within 5 ms');
   const controller = new AbortController();
   slow.on(
     'effect:start',
