@@ -81,8 +81,8 @@ impl Engine {
         }
         if self.breaker != Breaker::default() {
             let mut row = Writer(String::from("["));
-            let row = row.item(self.breaker.failures).item(self.breaker.turns).close("]");
-            out.raw("failures", &row);
+            row.item(self.breaker.failures).item(self.breaker.turns);
+            out.raw("failures", &row.item(self.breaker.at).close("]"));
         }
         if self.rest.is_some() || self.low_savings > 0 {
             let (until, tail) = self.rest.unwrap_or_default();
@@ -175,9 +175,10 @@ impl Engine {
         }
         engine.measured = saved.0.count("measured")?;
         let failures = saved.rows("failures")?;
-        if let [failures, turns] = &failures[..] {
+        if let [failures, turns, at @ ..] = &failures[..] {
             let read = |value: &Value<'_>| value.count().ok_or_else(|| damaged("failures"));
-            engine.breaker = Breaker { failures: read(failures)?, turns: read(turns)? };
+            let at = at.first().map_or(Ok(0), read)?;
+            engine.breaker = Breaker { failures: read(failures)?, turns: read(turns)?, at };
         }
         let rest = saved.rows("rest")?;
         if let [until, tail, low] = &rest[..] {

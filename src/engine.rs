@@ -164,6 +164,8 @@ pub(crate) struct Breaker {
     pub failures: u32,
     /// Plans made since the last one.
     pub turns: u32,
+    /// Messages of the transcript then.
+    pub at: u32,
 }
 
 impl Engine {

@@ -631,6 +631,29 @@ fn a_window_that_one_session_learned_serves_another() {
 }
 
 #[test]
+fn a_summarizer_that_rests_is_tried_again_after_turns_or_growth() {
+    let options = r#","summarizer":true,"summary":{"maxFailures":1}"#;
+    for many in [false, true] {
+        let mut host = host(options);
+        host.mood = Mood::Throws;
+        let mut turns = 40;
+        host.turn(&session(turns));
+        let asked = host.prompts.len();
+        host.mood = Mood::Good;
+        // One plan over a few messages leaves it alone.
+        turns += if many { 40 } else { 14 };
+        host.turn(&session(turns));
+        assert_eq!(host.prompts.len() > asked, many, "{turns}");
+        // Many plans wake it as well.
+        for _ in 0..30 {
+            turns += 1;
+            host.turn(&session(turns));
+        }
+        assert!(host.prompts.len() > asked);
+    }
+}
+
+#[test]
 fn reasoning_is_not_summarized() {
     let mut all = session(6);
     all.push(

@@ -169,10 +169,12 @@ impl Engine {
     }
 
     /// Whether the host's summarizer is to be tried: it is left alone after failures in a row,
-    /// until some turns have passed or an overflow makes it worth another try.
+    /// until some turns have passed, the conversation has grown, or an overflow makes it worth another
+    /// try.
     fn may_call(&self, burst: &Burst) -> bool {
         let open = self.breaker.failures >= self.sizes.max_failures
             && self.breaker.turns <= BREAKER_TURNS
+            && self.transcript.len() < self.breaker.at.saturating_add(BREAKER_GROWTH)
             && !burst.overflow;
         burst.calls < self.sizes.max_calls && !open && self.dry.is_none()
     }
@@ -373,6 +375,7 @@ impl Engine {
         burst.draft = None;
         self.breaker.failures = self.breaker.failures.saturating_add(1);
         self.breaker.turns = 0;
+        self.breaker.at = self.transcript.len();
     }
 
     /// Commits a summary if the view gets smaller by it. `cap` bounds it with its appendix.
@@ -458,3 +461,6 @@ const LEAST_SUMMARY: u32 = 128;
 
 /// Plans after which a summarizer that failed too often is tried again.
 const BREAKER_TURNS: u32 = 10;
+
+/// Messages after which it is tried again, however few the plans.
+const BREAKER_GROWTH: u32 = 64;

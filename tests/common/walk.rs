@@ -155,9 +155,12 @@ pub fn walk(all: &[String], setting: &Setting, rules: &Rules) -> Result<Host, Te
         }
         last = host.engine.render_json();
         prop_assert_eq!(host.engine.render_json(), last.clone());
+        // What a store refused once is offered to it again.
+        let refused = outcome.failures.iter().any(|failure| failure.effect == "put");
         let again = host.plan(PlanRequest::default());
-        prop_assert!(!again.compacted, "{:?}", again);
-        prop_assert_eq!(host.engine.render_json(), last.clone());
+        prop_assert!(refused || !again.compacted, "{:?}", again);
+        prop_assert!(again.compacted || host.engine.render_json() == last);
+        last = host.engine.render_json();
         before = state(&host.engine.checkpoint());
 
         // 8: whatever was decided on can be recalled whole ...
