@@ -51,7 +51,10 @@ export interface Settings {
 }
 
 /** Those that the engine takes. */
-export type EngineSettings = Omit<SessionOptions<object>, 'store' | 'summarizer' | 'pin'>;
+export type EngineSettings = Pick<
+  SessionOptions<object>,
+  Extract<keyof SessionOptions, Exclude<SettingName, 'summarizer' | 'store'>>
+>;
 
 /** Where a value is from. */
 export type Origin = 'file' | 'environment' | 'flag';
