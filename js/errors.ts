@@ -4,6 +4,7 @@
  *   `invalid_transcript` at `messages` also where `recall` comes before the transcript did
  * - `invalid_checkpoint`, `unsupported_checkpoint`: the checkpoint
  * - `unknown_effect`, `invalid_reply`: the call of `resolve`
+ * - `invalid_decision`: a stage of your own wants what must not be
  * - `disposed`: the session was disposed of
  * - `conflict`: another worker saved the conversation's checkpoint meanwhile; load it and go on
  * - `corrupt`: what a store holds is not what was put there
@@ -19,6 +20,7 @@ export type TidemarkErrorCode =
   | 'unsupported_checkpoint'
   | 'unknown_effect'
   | 'invalid_reply'
+  | 'invalid_decision'
   | 'disposed'
   | 'conflict'
   | 'corrupt'

@@ -7,8 +7,11 @@ import {
   type TidemarkErrorCode,
 } from './errors.js';
 import { start } from './load.js';
+import { Context, readStages } from './stage.js';
 import type {
   ChatMessage,
+  CustomStage,
+  DecideEffect,
   EngineOptions,
   ErrorClass,
   Estimate,
@@ -21,6 +24,8 @@ import type {
   RecallStep,
   RecallTool,
   Reply,
+  StageName,
+  StageOptions,
   Stats,
   Step,
   SummaryOptions,
@@ -33,7 +38,14 @@ import { classifyError as classify, Engine } from './wasm/tidemark.js';
 
 /** Options of a session. */
 export interface SessionOptions<M = ChatMessage>
-  extends Omit<EngineOptions, 'tokenizer' | 'summary'> {
+  extends Omit<EngineOptions, 'tokenizer' | 'stages' | 'summary'> {
+  /** The stages, cheapest first, your own among them. @default those of the preset */
+  stages?: (StageName | StageOptions | CustomStage<M>)[] | undefined;
+  /**
+   * Takes the place of all stages: asked on each call what is to leave the view. Nothing but this
+   * decides then, so the view may stay too large; the outcome says so.
+   */
+  policy?: CustomStage<M>['plan'] | undefined;
   /** Shape and limits of summaries, and functions in place of parts of their making. */
   summary?: (SummaryOptions & SummaryProtocols) | undefined;
   /**
@@ -103,6 +115,9 @@ const NOTHING_RENDERED: Stamp = [0xffffffff, 0, 0];
  */
 export class Session<M extends object = ChatMessage> {
   readonly #pin: ((message: M, index: number) => boolean) | undefined;
+  /** The caller's own stages, by their places in the list. */
+  readonly #plans: (CustomStage<M>['plan'] | undefined)[];
+  #deciding = false;
   readonly #windows: SessionOptions['windows'];
   readonly #onWindow: SessionOptions['onWindow'];
   #engine: Engine | undefined;
@@ -133,26 +148,29 @@ export class Session<M extends object = ChatMessage> {
    */
   constructor(options: SessionOptions<M> = {}, checkpoint?: string) {
     requireObject(options, 'options', '{ window: 128000 }');
-    const { pin, tokenizer, summary, windows, onWindow, ...engine } = options;
+    const { pin, tokenizer, summary, windows, onWindow, ...rest } = options;
+    const { stages: list, policy, ...engine } = rest;
     requireFunctions('options', { pin, windows, onWindow });
     if (checkpoint !== undefined && typeof checkpoint !== 'string') {
       const what = 'checkpoint: expected the string that checkpoint() gave';
       throw new TidemarkError('invalid_checkpoint', what, 'checkpoint');
     }
+    const { stages, plans } = readStages(list, policy);
     start();
     this.#pin = pin;
+    this.#plans = plans;
     this.#windows = windows;
     this.#onWindow = onWindow;
     const exact = typeof tokenizer === 'function' ? tokenizer : undefined;
     const { protocols, ...limits } = protocolsOf(summary);
-    const named = { ...engine, ...limits, ...(exact ? {} : { tokenizer }) };
+    const named = { ...engine, ...limits, stages, ...(exact ? {} : { tokenizer }) };
     const json = write(named, 'invalid_option', 'options', replaceOdd);
     try {
       this.#engine = guard(() => new Engine(json, checkpoint));
       if (exact) this.#engine.setTokenizer(exact);
       if (protocols) this.#engine.setProtocols(...protocols);
     } catch (error) {
-      throw alsoKnown(error, 'pin, windows, onWindow');
+      throw alsoKnown(error, 'pin, policy, windows, onWindow');
     }
   }
 
@@ -176,6 +194,7 @@ export class Session<M extends object = ChatMessage> {
    * @throws {TidemarkError} `invalid_transcript`, naming the message
    */
   sync(messages: readonly M[]): void {
+    this.#requireIdle();
     if (!Array.isArray(messages)) {
       throw new TidemarkError('invalid_transcript', 'messages: expected an array', 'messages');
     }
@@ -230,6 +249,7 @@ export class Session<M extends object = ChatMessage> {
    * @throws {TidemarkError} `invalid_json`, or `invalid_transcript` naming the place
    */
   planBody(body: Uint8Array, request: PlanRequest & { path?: string | undefined } = {}): Step {
+    this.#requireIdle();
     const { path, ...plan } = request;
     const json = write(plan, 'invalid_option', 'request', replaceOdd);
     this.#seen = [];
@@ -276,7 +296,7 @@ export class Session<M extends object = ChatMessage> {
     }));
     const usable = typeof shared === 'number' && Number.isInteger(shared) && shared < 2 ** 31;
     if (usable && shared > 0) this.#call((engine) => engine.shareWindow(shared));
-    const step = this.#call((engine) => engine.plan(json));
+    const step = this.#settle(this.#call((engine) => engine.plan(json)));
     const window = this.#onWindow && this.#call((engine) => engine.learnedWindow());
     if (window !== undefined && window !== before && window !== shared) {
       const key: WindowKey = this.#call((engine) => engine.windowKey());
@@ -310,7 +330,7 @@ export class Session<M extends object = ChatMessage> {
       throw new TidemarkError('unknown_effect', `id: no effect ${id} was issued`, 'id');
     }
     const json = write(reply, 'invalid_reply', 'reply');
-    return this.#whole(this.#call((engine) => engine.resolve(id, json)));
+    return this.#whole(this.#settle(this.#call((engine) => engine.resolve(id, json))));
   }
 
   /** Abandons a plan that waits for effects; late replies are ignored. */
@@ -479,6 +499,42 @@ export class Session<M extends object = ChatMessage> {
     }
     copies.set(key, copy);
     return copy.message;
+  }
+
+  /** A stage that planned would pull the burst away from under itself. */
+  #requireIdle(): void {
+    if (!this.#deciding) return;
+    throw new TidemarkError('invalid_decision', 'a stage must not call the session that runs it');
+  }
+
+  /** Lets the caller's own stages decide, until the engine wants something else. */
+  #settle(first: Step | { kind: 'effects'; effects: DecideEffect[] }): Step {
+    let step = first;
+    while (step.kind === 'effects' && step.effects[0]?.kind === 'decide') {
+      const effect = step.effects[0];
+      const reply = JSON.stringify(this.#decide(effect));
+      step = this.#call((engine) => engine.resolve(effect.id, reply));
+    }
+    return step as Step;
+  }
+
+  #decide({ id, position, context }: DecideEffect): Reply {
+    const seen = new Context(context, this.#seen.slice(), (wanted) => {
+      const json = write(wanted, 'invalid_decision', 'decision', replaceOdd);
+      return this.#call((engine) => engine.propose(id, json));
+    });
+    this.#deciding = true;
+    try {
+      const result: unknown = this.#plans[position]?.(seen);
+      if (!(result instanceof Promise)) return { kind: 'done' };
+      result.catch(() => {});
+      return { kind: 'failed', message: `the stage ${seen.stage} returned a promise` };
+    } catch (error) {
+      if (TidemarkError.isInstance(error) && error.code === 'internal') throw error;
+      return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
+    } finally {
+      this.#deciding = false;
+    }
   }
 
   #call<T>(action: (engine: Engine) => T): T {

@@ -82,6 +82,111 @@ export interface StageOptions {
   at?: number | undefined;
 }
 
+/**
+ * A stage of your own. It decides at once, on what it is shown: `plan` must not return a promise.
+ * Where it throws, its decisions are let go, the error stands in `failures`, and the burst goes on.
+ */
+export interface CustomStage<M = ChatMessage> {
+  /** What outcomes call it. */
+  name: string;
+  plan(context: StageContext<M>): void;
+  /**
+   * Size of the view from which it runs: a share of usable in (0, 1], or tokens from 2 up.
+   * @default `compactAt`
+   */
+  at?: number | undefined;
+}
+
+/**
+ * What a stage of your own sees, and what it may do. Each decision is checked when it is made:
+ * units stay whole, what is pinned or protected stays, and nothing is undone.
+ */
+export interface StageContext<M = ChatMessage> {
+  /** Its name. */
+  readonly stage: string;
+  /** Size of the view, with what the stage has decided so far taken off. */
+  readonly tokens: number;
+  /** Size at which the stage may stop. */
+  readonly target: number;
+  /** Size that the view must not exceed. */
+  readonly limit: number;
+  /** The provider refused the view. */
+  readonly overflow: boolean;
+  /** The burst was asked for with `force`. */
+  readonly forced: boolean;
+  /** The transcript; empty where raw bodies are compacted. */
+  readonly messages: readonly M[];
+  /** Parts in the view, oldest first. */
+  readonly parts: readonly StagePart[];
+  /** Units in the view, oldest first. */
+  readonly units: readonly StageUnit[];
+  /**
+   * The part becomes a marker; reasoning leaves without one. Returns the tokens saved.
+   * @throws {TidemarkError} `invalid_decision`, naming the message
+   */
+  clear(part: { index: number; part: number }): number;
+  /**
+   * The part becomes its head and tail, 200 tokens of it; the whole goes to the store, if there is
+   * one. Returns the tokens saved.
+   * @throws {TidemarkError} `invalid_decision`, naming the message
+   */
+  offload(part: { index: number; part: number }, tokens?: number): number;
+  /**
+   * Whole units leave: the messages from `from` to the one before `to`. Returns the tokens saved.
+   * @throws {TidemarkError} `invalid_decision`, naming the message
+   */
+  drop(run: { from: number; to: number }): number;
+  /**
+   * All units before this message are folded into the summary. Returns the tokens that they take;
+   * the summary takes some of them itself.
+   * @throws {TidemarkError} `invalid_decision`, naming the message
+   */
+  summarize(to: number): number;
+}
+
+/** A part in the view, as a stage of your own sees it. */
+export interface StagePart {
+  /** Message. */
+  index: number;
+  /** Part of it. */
+  part: number;
+  kind: PartKind;
+  role: 'system' | 'user' | 'assistant' | 'tool' | 'other';
+  /** Tool of a call or of its result. */
+  tool?: string;
+  /** Tokens that it takes in the view now. */
+  tokens: number;
+  /** What was decided on it before. */
+  decision?: Decision['kind'];
+  pinned: boolean;
+  /** It is in the protected tail, which stays as well. */
+  protected: boolean;
+  /** A result that tells of a failure. */
+  failed: boolean;
+}
+
+/** A unit in the view: what leaves together. */
+export interface StageUnit {
+  /** First message. */
+  from: number;
+  /** The message after the last. */
+  to: number;
+  /** Tokens that it takes in the view now. */
+  tokens: number;
+  pinned: boolean;
+  /** It is in the protected tail, which stays as well. */
+  protected: boolean;
+}
+
+/** @internal A stage of the caller's own runs. Sessions answer it themselves. */
+export interface DecideEffect {
+  kind: 'decide';
+  id: number;
+  /** Place in the list of stages. */
+  position: number;
+  context: Omit<StageContext<never>, 'messages' | 'clear' | 'offload' | 'drop' | 'summarize'>;
+}
+
 /** Options of a session. */
 export interface EngineOptions {
   /** Wire format of the messages. @default 'auto': told from the messages themselves */
@@ -121,7 +226,8 @@ export interface EngineOptions {
    * - `smart`: the units that say the least for their size leave, wherever they stand
    * - `summarize`: the oldest messages are folded by the local summarizer, without any model
    * - `llm-summarize`: the same by your summarizer
-   * - `conversation`: for people who talk: results first, then a summary; a tail of 30 %
+   * - `conversation`: for people who talk: results first, then a summary by the template of
+   *   that name; a tail of 30 %
    * @default 'default'
    */
   preset?: PresetName | undefined;
@@ -458,7 +564,8 @@ export interface CacheReport {
 
 /** One decision of a burst. */
 export interface Decision {
-  stage: StageName;
+  /** Its name; of a stage of your own, the one you gave it. */
+  stage: StageName | (string & {});
   reason: Cause;
   kind:
     | 'offloaded'
@@ -485,8 +592,8 @@ export interface Decision {
 
 /** An effect that did not succeed. */
 export interface Failure {
-  /** What failed: an effect, or a function of `SummaryProtocols`. */
-  effect: Effect['kind'] | keyof SummaryProtocols;
+  /** What failed: an effect, a function of `SummaryProtocols`, or `decide`: a stage of your own. */
+  effect: Effect['kind'] | keyof SummaryProtocols | 'decide';
   /** `host` where the host failed, else why the reply was refused; `refused` by `validate`. */
   code:
     | 'host'
@@ -617,7 +724,7 @@ export interface Outcome {
   compacted: boolean;
   reason: Reason;
   /** Stages that took decisions, in order. */
-  stages: StageName[];
+  stages: (StageName | (string & {}))[];
   /** Size of the view before, tool schemas included. */
   tokensBefore: number;
   /** The same after. */

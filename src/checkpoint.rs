@@ -57,7 +57,9 @@ impl Engine {
             row.item(span.version).item(span.by.as_str()).close("]")
         });
         out.rows("spans", spans);
-        let pins = self.decisions.pins.iter().map(|pin| format!("\"{pin:016x}\""));
+        let pins = self.decisions.pins.iter().map(|(body, spine)| {
+            Writer(String::from("[")).item(*body).item(&*format!("{spine:016x}")).close("]")
+        });
         out.rows("pins", pins);
         if self.flushed > 0 {
             out.member("flushed", self.flushed);
@@ -126,8 +128,11 @@ impl Engine {
         for row in saved.rows("spans")? {
             decisions.spans.push(read_span(row).ok_or_else(|| damaged("spans"))?);
         }
-        let pins = saved.rows("pins")?.into_iter().map(hash).collect::<Option<Vec<_>>>();
-        decisions.pins = pins.ok_or_else(|| damaged("pins"))?;
+        for row in saved.rows("pins")? {
+            let mut row = row.items();
+            let pin = row.next().and_then(|body| body.count()).zip(row.next().and_then(hash));
+            decisions.pins.push(pin.ok_or_else(|| damaged("pins"))?);
+        }
         decisions.pins.sort_unstable();
         engine.flushed = saved.0.count("flushed")?.unwrap_or_default();
         let decisions = &mut engine.decisions;

@@ -195,8 +195,8 @@ pub(crate) struct Decisions {
     pub kept: Vec<(u32, u32)>,
     /// Earlier summaries, newest last.
     pub spans: Vec<Span>,
-    /// Spines of messages that a hook pinned, ascending.
-    pub pins: Vec<u64>,
+    /// Messages that a hook pinned: place in the body and spine, ascending.
+    pub pins: Vec<(u32, u64)>,
 }
 
 impl Decisions {

@@ -36,8 +36,8 @@ pub use explain::{Explained, Explanation, Standing, Stats};
 pub(crate) use hooks::PLAUSIBLE_WINDOWS;
 pub use hooks::{SummaryVersion, WindowKey};
 pub use outcome::{
-    Audit, CacheReport, Cause, Decided, Effect, Estimate, Failure, Notice, Outcome, Overflow,
-    PlanRequest, Reason, RecallTool, Render, Reply, Step, SummaryReport, Usage,
+    Audit, CacheReport, Cause, DecideContext, Decided, Effect, Estimate, Failure, Notice, Outcome,
+    Overflow, PlanRequest, Reason, RecallTool, Render, Reply, Step, SummaryReport, Usage,
 };
 
 /// A tokenizer of the host's own: tokens of a text, or nothing where it fails.
@@ -115,8 +115,9 @@ pub struct Engine {
     notices: Vec<Notice>,
     burst: Option<Burst>,
     next_effect: u32,
-    /// A dry run: the host is asked for nothing.
-    dry: bool,
+    /// What a dry run that is under way leaves as it was. The host is asked for nothing but what its
+    /// own stages want.
+    dry: Option<Box<Memory>>,
     /// The request body that is worked on.
     pub(crate) body: Option<Body>,
     /// The provider keeps the conversation itself: nothing is to be decided here.
@@ -248,7 +249,7 @@ impl Engine {
             notices: Vec::new(),
             burst: None,
             next_effect: 0,
-            dry: false,
+            dry: None,
             body: None,
             server_history: false,
             untouched: false,
@@ -316,6 +317,9 @@ impl Engine {
         list: Value<'_>,
         pins: &[u32],
     ) -> Result<(), Error> {
+        if self.dry.is_some() {
+            self.cancel();
+        }
         if from > self.len() {
             let have = self.len();
             return Err(invalid("from", &format!("at most {have}, the messages known so far")));
@@ -327,22 +331,24 @@ impl Engine {
         }
         // What is known, byte for byte, is not read again.
         let known = &self.transcript.messages[from..];
-        let kept = &self.decisions.pins;
-        let pinned = |at: usize, message: &Message| {
-            pins.binary_search(&((from + at) as u32)).is_ok()
-                || kept.binary_search(&message.spine).is_ok()
+        let pinned = |at: usize| pins.binary_search(&((from + at) as u32)).is_ok();
+        let (kept, body) = (&self.decisions.pins, self.transcript.lead as usize);
+        let hooked = |at: usize, old: &Message| {
+            let place = (from + at).checked_sub(body).map(|body| (body as u32, old.spine));
+            place.is_some_and(|place| kept.binary_search(&place).is_ok())
         };
         let same = list
             .items()
             .zip(known)
             .enumerate()
             .take_while(|(at, (new, old))| {
-                new.raw() == &*old.raw && old.pinned == (old.stays || pinned(*at, old))
+                new.raw() == &*old.raw
+                    && old.pinned == (old.stays || pinned(*at) || hooked(*at, old))
             })
             .count();
         let mut messages = read_rest(self.format, list, from, same, self.reading())?;
         for (message, at) in messages.iter_mut().zip(same..) {
-            message.pinned = message.stays || pinned(at, message);
+            message.pinned = message.stays || pinned(at);
         }
         if messages.is_empty() && same == known.len() && !self.unverified {
             return Ok(());
@@ -353,6 +359,7 @@ impl Engine {
         let pending = self.transcript.pending;
         let begins = self.format.user_first() && from <= self.transcript.opening() as usize;
         let first = self.transcript.replace(changed, messages);
+        self.pin(changed);
         if self.burst.as_ref().is_some_and(|burst| changed < burst.tail as usize) {
             self.burst = None;
         }
@@ -379,6 +386,22 @@ impl Engine {
             self.cost(unit);
         }
         Ok(())
+    }
+
+    /// Pins again, from this message on, what a hook pinned.
+    fn pin(&mut self, from: usize) {
+        let lead = self.transcript.lead;
+        let pins = &self.decisions.pins;
+        let from = (from as u32).saturating_sub(lead);
+        for (body, spine) in &pins[pins.partition_point(|(body, _)| *body < from)..] {
+            let index = lead.saturating_add(*body) as usize;
+            if let Some(message) = self.transcript.messages.get_mut(index)
+                && message.spine == *spine
+            {
+                message.pinned = true;
+                self.transcript.marked = true;
+            }
+        }
     }
 
     /// Reads the known messages again, as those of another format.
@@ -594,6 +617,7 @@ impl Engine {
     /// Abandons a burst; replies to its effects are ignored from now on.
     pub fn cancel(&mut self) {
         self.burst = None;
+        self.end_dry_run();
     }
 
     pub(crate) fn view(&self) -> View<'_> {
@@ -800,6 +824,13 @@ impl Engine {
             totals: self.totals,
             repairs: self.repairs.clone(),
             told: self.told.clone(),
+        }
+    }
+
+    /// Takes back what a dry run decided.
+    fn end_dry_run(&mut self) {
+        if let Some(memory) = self.dry.take() {
+            self.remember(*memory);
         }
     }
 

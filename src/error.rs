@@ -23,6 +23,9 @@ pub enum ErrorCode {
     InvalidReply,
     /// The arguments of a recall call cannot be read.
     InvalidRecall,
+    /// A stage of the host's wants what must not be: a unit cut, a pin or the tail broken, a
+    /// decision undone.
+    InvalidDecision,
 }
 
 impl ErrorCode {
@@ -37,6 +40,7 @@ impl ErrorCode {
             ErrorCode::UnknownEffect => "unknown_effect",
             ErrorCode::InvalidReply => "invalid_reply",
             ErrorCode::InvalidRecall => "invalid_recall",
+            ErrorCode::InvalidDecision => "invalid_decision",
         }
     }
 }

@@ -47,9 +47,9 @@ mod wasm;
 pub use budget::Budget;
 pub use decision::{Author, Ref};
 pub use engine::{
-    Audit, CacheReport, Cause, Decided, Effect, Engine, Estimate, Explained, Explanation, Failure,
-    Notice, Outcome, Overflow, PlanRequest, Reason, RecallTool, Render, Reply, Standing, Stats,
-    Step, SummaryReport, SummaryVersion, Tokenizer, Usage, WindowKey,
+    Audit, CacheReport, Cause, DecideContext, Decided, Effect, Engine, Estimate, Explained,
+    Explanation, Failure, Notice, Outcome, Overflow, PlanRequest, Reason, RecallTool, Render,
+    Reply, Standing, Stats, Step, SummaryReport, SummaryVersion, Tokenizer, Usage, WindowKey,
 };
 pub use error::{Error, ErrorCode};
 pub use format::FormatName;
@@ -57,6 +57,7 @@ pub use options::{Options, RecallOptions, SectionOptions, SummaryOptions};
 pub use overflow::{ErrorClass, classify};
 pub use recall::{RecallArgs, RecallStep};
 pub use sizes::{MessageSize, PartSize};
+pub use stage::custom::{Candidate, CandidateUnit, Wanted};
 pub use stage::{StageName, StageOptions};
 pub use summary::protocol::{
     BuildRequest, BuildSummary, FormatSpan, Given, Piece, Protocols, PruneResult, ValidateRequest,

@@ -9,7 +9,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::{
     BuildRequest, Engine, Error, ErrorCode, Given, Options, Piece, PlanRequest, Protocols,
-    RecallArgs, Reply, ValidateRequest,
+    RecallArgs, Reply, ValidateRequest, Wanted,
 };
 
 /// The engine behind `Session`; see the methods of [`crate::Engine`].
@@ -113,6 +113,11 @@ impl WasmEngine {
     pub fn resolve(&mut self, id: u32, reply: &str) -> Result<JsValue> {
         let reply = Reply::from_json(reply).map_err(throw)?;
         write(&self.0.resolve(id, reply).map_err(throw)?)
+    }
+
+    pub fn propose(&mut self, id: u32, wanted: &str) -> Result<u32> {
+        let wanted = Wanted::from_json(wanted).map_err(throw)?;
+        self.0.propose(id, wanted).map_err(throw)
     }
 
     pub fn cancel(&mut self) {

@@ -56,6 +56,7 @@ impl Host {
             self.effects += &serde_json::to_string(&effect).unwrap();
             self.effects.push('\n');
             let reply = match effect {
+                Effect::Decide { .. } => Reply::Done,
                 Effect::Summarize { .. } => Reply::Text { text: self.reply.clone() },
                 _ => Reply::Done,
             };

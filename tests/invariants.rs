@@ -14,10 +14,10 @@ use serde_json::Value;
 use tidemark::{Engine, Options, Outcome, PlanRequest, RecallArgs, RecallStep, Reply};
 
 fn mood() -> impl Strategy<Value = Option<Mood>> {
-    use Mood::{Blank, Echo, Good, NoSections, Throws, ToolCall, Verbose};
+    use Mood::{Blank, Echo, Fickle, Good, NoSections, Throws, ToolCall, Verbose};
     prop_oneof![
         2 => Just(None),
-        3 => prop::sample::select(vec![Good, Blank, Verbose, Echo, Throws, ToolCall, NoSections])
+        3 => prop::sample::select(vec![Good, Blank, Verbose, Echo, Throws, ToolCall, NoSections, Fickle(1), Fickle(2), Fickle(3)])
             .prop_map(Some),
     ]
 }
@@ -44,6 +44,8 @@ fn setting() -> impl Strategy<Value = Setting> {
         r#","preset":"frugal""#,
         r#","stages":[{"stage":"clear","includeArguments":true,"keepErrors":true},"drop","elide"]"#,
         r#","stages":[{"stage":"offload","minTokens":60,"previewTokens":20},"clear","drop","elide"]"#,
+        r#","flush":true,"summary":{"sections":["Plan","Files"],"request":"append","focus":"k1k"}"#,
+        r#","stages":["summarize","elide"],"beforeBurst":true,"summary":{"template":"handoff","fresh":true,"window":1500}"#,
     ]);
     (1_000..12_000u32, any::<bool>(), any::<bool>(), mood(), stages, 1..6usize).prop_map(
         |(window, store, store_fails, mood, stages, chunk)| Setting {
@@ -71,6 +73,10 @@ impl Setting {
     fn host(&self) -> Host {
         let mut host = Host::new(&self.json());
         host.store_fails = self.store_fails;
+        host.go = Some(Reply::Go { veto: false, pins: vec![3] });
+        if let Some(Mood::Fickle(seed)) = self.mood {
+            host.store_flaky = Some(seed);
+        }
         host.mood = self.mood.unwrap_or(Mood::Good);
         host
     }

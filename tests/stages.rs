@@ -5,7 +5,7 @@ mod common;
 use common::build::*;
 use common::host::Host;
 use serde_json::json;
-use tidemark::{Engine, Outcome};
+use tidemark::{Effect, Engine, Outcome, PlanRequest, Reply, Step, Wanted};
 
 /// A call of a tool with an argument, and its result.
 fn used_tool(id: &str, tool: &str, argument: &str, result: &str) -> [String; 2] {
@@ -425,4 +425,197 @@ fn what_smart_kept_can_leave_later_and_never_comes_back() {
         assert_eq!(resumed.engine.render_json(), host.engine.render_json());
         assert_eq!(resumed.engine.estimate().tokens, host.engine.estimate().tokens);
     }
+}
+
+/// Tokens saved, or place and words of a refusal.
+type Told = Result<u32, (String, String)>;
+
+/// Runs one burst with a stage of the host's own, `at` one token, which wants these decisions.
+/// Returns what it was told of each, and the outcome.
+fn decided_by_host(
+    host: &mut Host,
+    request: PlanRequest,
+    wanted: &[Wanted],
+) -> (Vec<Told>, Outcome) {
+    let mut told = Vec::new();
+    let mut step = host.engine.plan(request).unwrap();
+    loop {
+        let effects = match step {
+            Step::Done { outcome } => return (told, *outcome),
+            Step::Effects { effects } => effects,
+            Step::Idle => panic!("abandoned"),
+        };
+        let effect = effects.into_iter().next().expect("something to do");
+        let reply = match &effect {
+            Effect::Decide { id, .. } => {
+                told.extend(wanted.iter().map(|wanted| {
+                    let answer = host.engine.propose(*id, *wanted);
+                    answer.map_err(|e| (e.path().to_owned(), e.message().to_owned()))
+                }));
+                Reply::Done
+            }
+
+            Effect::Summarize { .. } => Reply::Text { text: common::host::good_summary("noted") },
+            _ => Reply::Done,
+        };
+        step = host.engine.resolve(effect.id(), reply).unwrap();
+    }
+}
+
+const OWN: &str = r#""recall":false,"tail":2,"stages":[{"stage":"custom","name":"mine","at":2}]"#;
+
+/// A pinned user, two pairs, a batch of two, an assistant and the newest user.
+fn small() -> Vec<String> {
+    let mut all = vec![user("start")];
+    all.extend(pair("a", &long("a", 100)));
+    all.extend(pair("b", &long("b", 100)));
+    all.push(calls(&["c", "d"], "x"));
+    all.extend([result("c", &long("c", 100)), result("d", &long("d", 100))]);
+    all.extend([assistant("done"), user("next")]);
+    all
+}
+
+fn small_host(more: &str) -> Host {
+    let mut host = Host::new(&options(100_000, &format!("{OWN}{more}")));
+    host.engine.ingest(0, &format!("[{}]", small().join(",")), &[0]).unwrap();
+    host
+}
+
+#[test]
+fn a_stage_of_the_hosts_sees_what_is_in_the_view() {
+    let mut host = small_host("");
+    let Step::Effects { effects } = host.engine.plan(forced()).unwrap() else { panic!("asks") };
+    let [Effect::Decide { id, position: 0, context }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!((&*context.stage, context.forced, context.overflow), ("mine", true, false));
+    assert_eq!(context.tokens, host.engine.estimate().tokens);
+    let units: Vec<_> = context.units.iter().map(|unit| (unit.from, unit.to)).collect();
+    assert_eq!(units, [(0, 1), (1, 3), (3, 5), (5, 8), (8, 9), (9, 10)]);
+    assert!(context.units[0].pinned && context.units[5].protected);
+    let result = context.parts.iter().find(|part| part.index == 2).unwrap();
+    assert_eq!(
+        (result.kind, result.role, result.tool.as_deref()),
+        ("result", "tool", Some("read"))
+    );
+    assert!(result.tokens >= 100 && !result.pinned && !result.protected);
+    let sum: u32 = context.parts.iter().map(|part| part.tokens).sum();
+    assert!(sum <= context.tokens && sum * 2 > context.tokens);
+    host.engine.resolve(*id, Reply::Done).unwrap();
+}
+
+#[test]
+fn what_a_stage_of_the_hosts_wants_is_taken() {
+    let mut host = small_host(",\"store\":true");
+    let (told, outcome) = decided_by_host(
+        &mut host,
+        forced(),
+        &[
+            Wanted::Clear { index: 2, part: 0 },
+            Wanted::Offload { index: 4, part: 0, tokens: 20 },
+            Wanted::Drop { from: 5, to: 8 },
+        ],
+    );
+    assert!(told.iter().all(|saved| saved.as_ref().is_ok_and(|saved| *saved > 20)), "{told:?}");
+    let kinds: Vec<_> =
+        outcome.decisions.iter().map(|one| (&*one.stage, one.kind, one.index)).collect();
+    assert_eq!(kinds, [("mine", "cleared", 2), ("mine", "dropped", 5), ("mine", "offloaded", 4)]);
+    assert_eq!(outcome.stages, ["mine"]);
+    let saved: u32 = told.iter().flatten().sum();
+    let freed = outcome.tokens_before - outcome.tokens_after;
+    assert!(freed.abs_diff(saved) < 40, "{freed} {saved}: but for the note of what was dropped");
+    assert_eq!(common::openai_chat::problems(&host.view()), Vec::<String>::new());
+    // What stands before the drop is still there.
+    assert!(verbatim(&host, &small()).contains(&0));
+}
+
+#[test]
+fn a_stage_of_the_hosts_can_fold_what_it_chose() {
+    for summarizer in ["", ",\"summarizer\":true"] {
+        let mut host = small_host(summarizer);
+        let wanted = [Wanted::Summarize { to: 5 }];
+        let (_, outcome) = decided_by_host(&mut host, forced(), &wanted);
+        assert_eq!(outcome.summary.expect("a summary").covered, 5);
+        assert_eq!(outcome.stages, ["mine"]);
+    }
+}
+
+#[test]
+fn a_decision_that_must_not_be_is_refused_by_name() {
+    let mut host = small_host("");
+    let first = [Wanted::Clear { index: 2, part: 0 }, Wanted::Drop { from: 3, to: 5 }];
+    decided_by_host(&mut host, forced(), &first);
+    let clear = |index, part| Wanted::Clear { index, part };
+    let cases = [
+        (clear(0, 0), "messages[0].parts[0]", "pinned"),
+        (clear(9, 0), "messages[9].parts[0]", "protected tail"),
+        (clear(2, 0), "messages[2].parts[0]", "already"),
+        (clear(4, 0), "messages[4].parts[0]", "left the view"),
+        (clear(6, 7), "messages[6].parts[7]", "no such part"),
+        (clear(77, 0), "messages[77].parts[0]", "no such part"),
+        (clear(8, 0), "messages[8].parts[0]", "nothing smaller"),
+        (Wanted::Offload { index: 2, part: 0, tokens: 50 }, "messages[2].parts[0]", "undone"),
+        (Wanted::Offload { index: 6, part: 0, tokens: 500 }, "messages[6].parts[0]", "smaller"),
+        (Wanted::Drop { from: 1, to: 2 }, "messages[2]", "a unit is cut"),
+        (Wanted::Drop { from: 6, to: 8 }, "messages[6]", "messages 5 to 7 leave together"),
+        (Wanted::Drop { from: 0, to: 3 }, "messages[0]", "pinned"),
+        (Wanted::Drop { from: 3, to: 5 }, "messages[3]", "left the view"),
+        (Wanted::Drop { from: 8, to: 10 }, "messages[9]", "protected tail"),
+        (Wanted::Drop { from: 5, to: 5 }, "messages[5]", "expected"),
+        (Wanted::Drop { from: 5, to: 99 }, "messages[5]", "expected"),
+        (Wanted::Summarize { to: 7 }, "messages[7]", "a unit is cut"),
+        (Wanted::Summarize { to: 10 }, "messages[10]", "protected tail"),
+        (Wanted::Summarize { to: 0 }, "messages[0]", "already"),
+    ];
+    let before = host.engine.render_json();
+    let wanted: Vec<Wanted> = cases.iter().map(|case| case.0).collect();
+    let (told, outcome) = decided_by_host(&mut host, forced(), &wanted);
+    for ((wanted, place, what), told) in cases.iter().zip(&told) {
+        let (path, message) = told.as_ref().expect_err(place);
+        assert!(path == place && message.contains(what), "{wanted:?}: {path}: {message}");
+    }
+    assert!(!outcome.compacted, "a refused decision is none");
+    assert_eq!(host.engine.render_json(), before);
+}
+
+#[test]
+fn a_stage_of_the_hosts_that_fails_decides_nothing_and_the_others_go_on() {
+    let stages = r#""tail":2,"stages":[{"stage":"custom","name":"mine"},"clear"]"#;
+    let mut host = Host::new(&options(100_000, stages));
+    host.ingest(&session(&["read"; 6], 100));
+    let Step::Effects { effects } = host.engine.plan(forced()).unwrap() else { panic!("asks") };
+    let id = effects[0].id();
+    host.engine.propose(id, Wanted::Clear { index: 12, part: 0 }).unwrap();
+    let failed = Reply::Failed { message: "boom".to_owned() };
+    let Step::Done { outcome } = host.engine.resolve(id, failed).unwrap() else { panic!("ends") };
+    assert_eq!((outcome.failures[0].effect, &*outcome.failures[0].message), ("decide", "boom"));
+    assert_eq!(decided(&outcome, "cleared"), [2, 4, 6]);
+    let late = host.engine.propose(id, Wanted::Clear { index: 12, part: 0 }).unwrap_err();
+    assert_eq!(late.code().as_str(), "unknown_effect");
+}
+
+#[test]
+fn a_dry_run_asks_the_hosts_stage_and_decides_nothing() {
+    let mut host = small_host("");
+    let before = (host.engine.render_json(), host.engine.checkpoint());
+    let dry = PlanRequest { dry_run: true, ..forced() };
+    let (_, outcome) = decided_by_host(&mut host, dry, &[Wanted::Drop { from: 1, to: 5 }]);
+    assert!(outcome.compacted && outcome.tokens_after < outcome.tokens_before);
+    assert_eq!((host.engine.render_json(), host.engine.checkpoint()), before);
+}
+
+#[test]
+fn a_decision_is_read_from_json_or_refused_by_member() {
+    let read = |json: &str| {
+        Wanted::from_json(json).map_err(|e| (e.code().as_str().to_owned(), e.path().to_owned()))
+    };
+    let bad = |place: &str| Err(("invalid_decision".to_owned(), place.to_owned()));
+    assert_eq!(read(r#"{"kind":"clear","index":3}"#), Ok(Wanted::Clear { index: 3, part: 0 }));
+    let offload = Wanted::Offload { index: 3, part: 1, tokens: 200 };
+    assert_eq!(read(r#"{"kind":"offload","index":3,"part":1}"#), Ok(offload));
+    assert_eq!(read(r#"{"kind":"drop","from":3,"to":5}"#), Ok(Wanted::Drop { from: 3, to: 5 }));
+    assert_eq!(read(r#"{"kind":"summarize","to":5}"#), Ok(Wanted::Summarize { to: 5 }));
+    assert_eq!(read("{"), bad("decision"));
+    assert_eq!(read(r#"{"kind":"undo"}"#), bad("decision.kind"));
+    assert_eq!(read(r#"{"kind":"clear"}"#), bad("decision.index"));
+    assert_eq!(read(r#"{"kind":"clear","index":-1}"#), bad("decision.index"));
+    assert_eq!(read(r#"{"kind":"drop","from":1,"until":2}"#), bad("decision.until"));
 }

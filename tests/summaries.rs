@@ -629,3 +629,82 @@ fn a_window_that_one_session_learned_serves_another() {
         assert_eq!(second.engine.learned_window(), Some(6000), "{odd} is no window");
     }
 }
+
+#[test]
+fn reasoning_is_not_summarized() {
+    let mut all = session(6);
+    all.push(
+        json!({"role": "assistant", "content": "Fine.", "reasoning_content":
+            "I secretly think of purple elephants in src/elephant.rs"})
+        .to_string(),
+    );
+    all.extend(session(30).split_off(1));
+    let mut asked = host(r#","summarizer":true"#);
+    asked.turn(&all);
+    assert!(asked.prompts.iter().all(|prompt| !prompt.contains("elephant")));
+    let mut local = host("");
+    local.turn(&all);
+    assert!(!text(&local).contains("elephant"), "{}", text(&local));
+}
+
+#[test]
+fn a_session_in_another_language_keeps_request_rule_and_question() {
+    let languages = [
+        (
+            "Bitte baue den Kalender um. Du darfst niemals die Tabelle termine löschen.",
+            "niemals die Tabelle termine löschen",
+            "Soll ich auch src/kalender.rs umbenennen?",
+        ),
+        (
+            "请重写日历模块。不要删除 termine 表。",
+            "不要删除 termine 表",
+            "要不要也重命名 src/kalender.rs？",
+        ),
+        (
+            "Перепиши календарь. Никогда не удаляй таблицу termine.",
+            "Никогда не удаляй таблицу termine",
+            "Переименовать ли src/kalender.rs?",
+        ),
+    ];
+    for (request, rule, question) in languages {
+        for template in ["task", "handoff", "conversation"] {
+            let mut all = vec![user(request)];
+            all.extend(session(16).split_off(1));
+            all.push(says(question));
+            let mut host = host(&format!(r#","summary":{{"template":"{template}"}},"tail":2"#));
+            host.ingest(&all);
+            all.push(user("ok"));
+            host.ingest(&all);
+            host.plan(PlanRequest { force: true, ..PlanRequest::default() });
+            let view = host.engine.render_json();
+            assert!(view.contains(rule), "{template} {view}");
+            assert!(view.contains(question), "{template} {view}");
+        }
+    }
+}
+
+/// How fast spans become local summaries, audit included:
+/// `cargo test --release --test summaries -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn throughput_of_the_local_summarizer() {
+    let text = common::data("large.json");
+    let real = common::messages(&text);
+    let mut all = Vec::new();
+    while all.iter().map(String::len).sum::<usize>() < 16_000_000 {
+        all.extend(real.iter().filter(|message| !message.contains("\"system\"")).cloned());
+    }
+    let bytes: usize = all.iter().map(String::len).sum();
+    let mut host = Host::new(r#"{"window":100000,"tail":2,"stages":["summarize"]}"#);
+    host.ingest(&all);
+    let start = std::time::Instant::now();
+    let outcome = host.plan(PlanRequest { force: true, ..PlanRequest::default() });
+    let seconds = start.elapsed().as_secs_f64();
+    let summary = outcome.summary.expect("a summary");
+    println!(
+        "{:.1} MB/s, {} tokens\n{}",
+        bytes as f64 / 1e6 / seconds,
+        summary.tokens,
+        summary.text
+    );
+}

@@ -180,10 +180,12 @@ const REASONS: Partial<Record<Compacted['reason'], string>> = {
   cannot_fit: 'cannot fit',
 };
 
+/** The messages concerned, each once. */
 function placesOf(decisions: readonly Decision[]): string {
-  return decisions
-    .map(({ index, to }) => (to === undefined ? `#${index}` : `#${index}–${to - 1}`))
-    .join(' ');
+  const places = decisions.map(({ index, to }) =>
+    to === undefined ? `#${index}` : `#${index}–${to - 1}`,
+  );
+  return [...new Set(places)].join(' ');
 }
 
 function repairKinds({ repairs }: Compacted): string {

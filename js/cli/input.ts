@@ -70,57 +70,63 @@ export const nameOf = (path: string) => (path === '-' ? 'stdin' : path);
 /** Reads a whole conversation. `-` is stdin; gzip is told from its first bytes. */
 export async function read(path: string, options: ReadOptions = {}): Promise<Input> {
   const source = new Source(path, options);
-  const lines = source.lines();
-  const first = await firstLine(lines);
-  if (first === undefined) throw new Failure(EXIT.input, `${source.name}: empty`, EMPTY);
+  const { name } = source;
   const wanted = options.format ?? 'auto';
-  const one = quietly(first.text);
-  const second = one === undefined ? undefined : await firstLine(lines);
-  const named = /\.(jsonl|ndjson)(\.gz)?$/i.test(path);
-  if (isObject(one) && (second !== undefined || named)) {
-    const log = new Log();
-    const warnings = new Warnings();
-    feed(log, first, warnings);
-    if (second) feed(log, second, warnings);
-    for await (const line of lines) feed(log, line, warnings);
-    return fromLog(source.name, log, warnings, wanted);
-  }
-  if (one !== undefined && second === undefined) {
-    return fromDocument(source.name, one, first.text, wanted);
-  }
-  // A document of several lines, or JSON lines whose first is broken.
-  const texts = ['\n'.repeat(first.number - 1), first.text];
-  if (second) texts.push('\n'.repeat(second.number - first.number), second.text);
-  let size = texts.reduce((sum, text) => sum + text.length, 0);
-  let last = second ?? first;
+  const lines = source.lines();
+  const seen: Line[] = [];
+  const next = async () => {
+    for (;;) {
+      const { done, value } = await lines.next();
+      if (done) return undefined;
+      seen.push(value);
+      if (!isBlank(value)) return value;
+    }
+  };
+  const first = await next();
+  if (first === undefined) throw new Failure(EXIT.input, `${name}: empty`, EMPTY);
+  const second = await next();
+  const all = (async function* () {
+    yield* seen;
+    yield* lines;
+  })();
+  const value = quietly(first.text);
   const log = new Log();
   const warnings = new Warnings();
-  if (named) {
-    feed(log, first, warnings);
-    if (second) feed(log, second, warnings);
-    for await (const line of lines) feed(log, line, warnings);
-    return fromLog(source.name, log, warnings, wanted);
+  if (isNamedLines(path) || (isObject(value) && second !== undefined)) {
+    for await (const line of all) feed(log, line, warnings);
+    return fromLog(name, log, warnings, wanted);
   }
-  for await (const line of lines) {
-    texts.push('\n'.repeat(line.number - last.number), line.text);
-    size += line.text.length + 1;
-    if (size > MOST_BYTES) throw new Failure(EXIT.input, `${source.name}: ${LARGE}`);
-    last = line;
+  if (value !== undefined && second === undefined) {
+    return fromDocument(name, value, await joined(all, name), wanted);
   }
-  const text = texts.join('');
-  const value = quietly(text);
-  if (value !== undefined) return fromDocument(source.name, value, text, wanted);
-  // Lines that stand for themselves tell JSON lines.
+  // A document of several lines, or JSON lines whose first is broken.
+  const text = await joined(all, name);
+  const whole = quietly(text);
+  if (whole !== undefined) return fromDocument(name, whole, text, wanted);
   for (const [at, line] of text.split('\n').entries()) {
-    if (line.trim() !== '') feed(log, { text: line, number: at + 1 }, warnings);
+    feed(log, { text: line, number: at + 1 }, warnings);
   }
-  const few = log.count < Math.max(1, warnings.count);
-  if (few) {
-    const { line, column, message } = fault(text);
-    throw new Failure(EXIT.input, `${source.name}:${line}:${column}: ${message}`);
-  }
-  return fromLog(source.name, log, warnings, wanted);
+  // Lines that stand for themselves tell JSON lines.
+  if (log.count > 0 && log.count >= warnings.count) return fromLog(name, log, warnings, wanted);
+  const { line, column, message } = fault(text);
+  throw new Failure(EXIT.input, `${name}:${line}:${column}: ${message}`);
 }
+
+const isNamedLines = (path: string) => /\.(jsonl|ndjson)(\.gz)?$/i.test(path);
+
+/** The text of all lines, as it was. */
+async function joined(lines: AsyncIterable<Line>, name: string): Promise<string> {
+  const texts: string[] = [];
+  let size = 0;
+  for await (const { text } of lines) {
+    texts.push(text);
+    size += text.length + 1;
+    if (size > MOST_BYTES) throw new Failure(EXIT.input, `${name}: ${LARGE}`);
+  }
+  return texts.join('\n');
+}
+
+const isBlank = ({ text }: Line) => text.trim() === '';
 
 const EMPTY = 'give a JSON or JSONL file with a conversation, or pipe one in with -';
 const LARGE = 'too large for one JSON document (400 MB): as JSON lines it has no limit';
@@ -137,7 +143,7 @@ export async function* pieces(path: string, options: ReadOptions): AsyncGenerato
   let seen = false;
   for await (const line of source.lines()) {
     size += line.text.length;
-    seen = true;
+    seen ||= !isBlank(line);
     feed(log, line, warnings);
     if (size < PIECE || !log.resting) continue;
     size = 0;
@@ -150,7 +156,7 @@ export async function* pieces(path: string, options: ReadOptions): AsyncGenerato
 
 /** Whether a file is so large that it is better read in pieces: JSON lines only. */
 export async function isLarge(path: string): Promise<boolean> {
-  if (path === '-' || !/\.(jsonl|ndjson)(\.gz)?$/i.test(path)) return false;
+  if (path === '-' || !isNamedLines(path)) return false;
   try {
     const { size } = await stat(path);
     return size * (path.endsWith('.gz') ? 8 : 1) > LARGE_LOG;
@@ -176,7 +182,7 @@ class Source {
     this.#options = options;
   }
 
-  /** Lines that are not blank. */
+  /** All lines, blank ones too; behind a last line feed stands an empty one. */
   async *lines(): AsyncGenerator<Line> {
     const decoder = new TextDecoder('utf-8');
     let rest: string[] = [];
@@ -193,7 +199,7 @@ class Source {
           rest = [];
           length = 0;
           from = end + 1;
-          if (line.trim() !== '') yield { text: line, number };
+          yield { text: line, number };
           number += 1;
         }
         if (from < text.length) {
@@ -208,8 +214,7 @@ class Source {
       throw this.#unreadable(error);
     }
     rest.push(decoder.decode());
-    const line = rest.join('');
-    if (line.trim() !== '') yield { text: line, number };
+    yield { text: rest.join(''), number };
   }
 
   async #plain(): Promise<AsyncIterable<unknown>> {
@@ -266,11 +271,6 @@ class Source {
   }
 }
 
-async function firstLine(lines: AsyncGenerator<Line>): Promise<Line | undefined> {
-  const next = await lines.next();
-  return next.done ? undefined : next.value;
-}
-
 /** Warnings, not more than anybody reads. */
 class Warnings {
   readonly list: Warning[] = [];
@@ -283,6 +283,7 @@ class Warnings {
 }
 
 function feed(log: Log, line: Line, warnings: Warnings): void {
+  if (isBlank(line)) return;
   const value = quietly(line.text);
   if (value === undefined) {
     const { column, message } = fault(line.text);

@@ -6,14 +6,15 @@ use super::Engine;
 use super::Totals;
 use super::fold::Chunk;
 use super::outcome::{
-    CacheReport, Cause, Decided, Effect, Failure, Outcome, PlanRequest, Reason, Reply, Step,
-    SummaryReport,
+    CacheReport, Cause, DecideContext, Decided, Effect, Failure, Outcome, PlanRequest, Reason,
+    Reply, Step, SummaryReport,
 };
 use crate::budget::Budget;
-use crate::decision::Decisions;
+use crate::decision::{Action, Decisions, Place};
 use crate::error::{Error, ErrorCode};
 use crate::options::invalid;
 use crate::overflow::{self, ErrorClass};
+use crate::stage::custom::{Wanted, Work};
 use crate::stage::{
     self, Plan, Proposal, Run, Situation, Stage, StageName, StageOptions, reasoning,
 };
@@ -52,12 +53,21 @@ pub(super) struct Burst {
     pub(super) waiting: Vec<(u32, Waiting)>,
     /// Previews whose full text is in the store; taken together once all replies are in.
     pub(super) stored: Vec<Proposal>,
+    /// Name of the stage of the host's whose decisions are being taken.
+    custom: Option<Cow<'static, str>>,
+    /// The host's stage wants everything before this message folded.
+    pub(super) fold_to: Option<u32>,
 }
 
 /// What an effect is for.
 pub(super) enum Waiting {
     Put(Proposal),
     Summary(Chunk),
+    Stage {
+        label: Cow<'static, str>,
+        goal: u32,
+        work: Work,
+    },
     /// The host is asked whether the burst may begin.
     Gate,
     Flush,
@@ -71,16 +81,42 @@ impl Engine {
     /// # Errors
     /// `invalid_option` for a usage that is no number.
     pub fn plan(&mut self, request: PlanRequest) -> Result<Step, Error> {
+        self.end_dry_run();
         if !request.dry_run {
             return self.begin(request);
         }
-        let memory = self.memory();
-        self.dry = true;
+        self.dry = Some(Box::new(self.memory()));
         let step = self.begin(request);
-        self.dry = false;
-        self.burst = None;
-        self.remember(memory);
+        if !matches!(step, Ok(Step::Effects { .. })) {
+            self.end_dry_run();
+        }
         step
+    }
+
+    /// Hands in a decision that the host's stage wants while its `decide` effect waits; it is taken
+    /// once that is answered with done. Returns the calibrated tokens that it saves.
+    ///
+    /// # Errors
+    /// `invalid_decision` naming the message where the decision must not be: it would cut a unit,
+    /// touch what is pinned or protected, undo an earlier one, or save nothing. `unknown_effect`
+    /// where no such effect waits.
+    pub fn propose(&mut self, id: u32, wanted: Wanted) -> Result<u32, Error> {
+        let unknown = || Error::at(ErrorCode::UnknownEffect, "id", "no stage waits under that id");
+        let mut burst = self.burst.take().ok_or_else(unknown)?;
+        let at = burst.waiting.iter().position(|(waiting, _)| *waiting == id);
+        let answer = match at.map(|at| burst.waiting.swap_remove(at).1) {
+            Some(Waiting::Stage { label, goal, mut work }) => {
+                let saved = self.situation(&burst, goal).want(&mut work, wanted);
+                burst.waiting.push((id, Waiting::Stage { label, goal, work }));
+                saved
+            }
+            other => {
+                burst.waiting.extend(other.map(|other| (id, other)));
+                Err(unknown())
+            }
+        };
+        self.burst = Some(burst);
+        answer.map(|saved| self.scaled(saved))
     }
 
     fn begin(&mut self, request: PlanRequest) -> Result<Step, Error> {
@@ -178,6 +214,8 @@ impl Engine {
             local_only: false,
             waiting: Vec::new(),
             stored: Vec::new(),
+            custom: None,
+            fold_to: None,
         };
         Ok(self.gate(burst))
     }
@@ -248,11 +286,23 @@ impl Engine {
                 self.summarizer_failed(&mut burst, "host", message);
                 None
             }
+            (Waiting::Stage { label, work, .. }, Reply::Done) => {
+                let puts = self.take_work(&mut burst, label, work);
+                if !puts.is_empty() {
+                    self.burst = Some(burst);
+                    return Ok(Step::Effects { effects: puts });
+                }
+                None
+            }
+            (Waiting::Stage { .. }, Reply::Failed { message }) => {
+                burst.failures.push(Failure { effect: "decide", code: "host", message });
+                None
+            }
             (waiting, _) => {
                 burst.waiting.push((id, waiting));
                 self.burst = Some(burst);
-                let what = "a put or flush is answered by done or failed, a summarize by text or \
-                            failed, a burst by go or failed";
+                let what = "a put, flush or decide is answered by done or failed, a summarize by \
+                            text or failed, a burst by go or failed";
                 return Err(Error::at(ErrorCode::InvalidReply, "kind", what));
             }
         };
@@ -264,7 +314,67 @@ impl Engine {
         if waits {
             return Ok(Step::Effects { effects: Vec::new() });
         }
-        Ok(self.advance())
+        let step = self.advance();
+        if matches!(step, Step::Done { .. }) {
+            self.end_dry_run();
+        }
+        Ok(step)
+    }
+
+    /// Asks a stage of the host's for its decisions.
+    fn ask_stage(&mut self, burst: &mut Burst, stage: &Stage) -> Effect {
+        let goal = self.goal(burst, stage);
+        let (parts, units) = self.situation(burst, goal).candidates(|raw| self.scaled(raw));
+        let context = DecideContext {
+            stage: stage.label.clone().into_owned(),
+            tokens: self.tokens(),
+            target: goal,
+            limit: burst.budget.usable,
+            overflow: burst.overflow,
+            forced: burst.force,
+            parts,
+            units,
+        };
+        let id = self.effect_id();
+        let position = burst.stage as u32;
+        burst.stage += 1;
+        let label = stage.label.clone();
+        burst.waiting.push((id, Waiting::Stage { label, goal, work: Work::default() }));
+        Effect::Decide { id, position, context: Box::new(context) }
+    }
+
+    /// Takes the decisions of a stage of the host's; what goes to the store first is asked for.
+    fn take_work(
+        &mut self,
+        burst: &mut Burst,
+        label: Cow<'static, str>,
+        work: Work,
+    ) -> Vec<Effect> {
+        burst.custom = Some(label);
+        burst.fold_to = work.fold;
+        let stores = self.options.store && self.dry.is_none();
+        let mut puts = Vec::new();
+        let mut parts = Vec::new();
+        for proposal in work.parts {
+            match proposal.decision.action {
+                Action::Offloaded { .. } if stores => puts.push(proposal),
+                _ => parts.push(proposal),
+            }
+        }
+        if !parts.is_empty() {
+            self.take_parts(burst, StageName::Custom, parts);
+        }
+        let mut runs = work.runs;
+        runs.sort_by_key(|run| run.from);
+        self.hide(burst, StageName::Custom, runs);
+        let hidden = self.decisions.hidden();
+        puts.retain(|proposal| proposal.place.body >= hidden || self.shows(proposal.place));
+        self.puts(burst, puts)
+    }
+
+    fn shows(&self, place: Place) -> bool {
+        let index = self.transcript.lead.saturating_add(place.body);
+        self.view().shows(&self.transcript.units[self.transcript.unit_of(index)])
     }
 
     /// Runs stages until one needs the host or the burst is over.
@@ -274,6 +384,22 @@ impl Engine {
         if !stored.is_empty() {
             self.take_parts(&mut burst, StageName::Offload, stored);
         }
+        if burst.fold_to.is_some()
+            && let Ok(stage) = Stage::read(&StageOptions::of(StageName::Summarize), 0)
+        {
+            loop {
+                match self.fold(&mut burst, &stage) {
+                    None => break,
+                    Some(effects) if effects.is_empty() => {} // the next chunk
+                    Some(effects) => {
+                        self.burst = Some(burst);
+                        return Step::Effects { effects };
+                    }
+                }
+            }
+        }
+        burst.fold_to = None;
+        burst.custom = None;
         while let Some(stage) = self.next_stage(&mut burst) {
             let effects = match self.takes_part(&burst, &stage) {
                 true => self.run(&mut burst, &stage),
@@ -356,8 +482,10 @@ impl Engine {
 
     /// Runs one stage. None: it is done. Some: perform these, or none and run it again.
     fn run(&mut self, burst: &mut Burst, stage: &Stage) -> Option<Vec<Effect>> {
-        if stage.name == StageName::Summarize {
-            return self.fold(burst, stage);
+        match stage.name {
+            StageName::Summarize => return self.fold(burst, stage),
+            StageName::Custom => return Some(vec![self.ask_stage(burst, stage)]),
+            _ => {}
         }
         let situation = self.situation(burst, self.goal(burst, stage));
         match stage::plan(stage, &situation) {
@@ -367,7 +495,7 @@ impl Engine {
             }
             Plan::Parts(proposals) if proposals.is_empty() => None,
             Plan::Parts(proposals) => {
-                if stage.name == StageName::Offload && self.options.store && !self.dry {
+                if stage.name == StageName::Offload && self.options.store && self.dry.is_none() {
                     burst.stage += 1;
                     return Some(self.puts(burst, proposals));
                 }
@@ -451,7 +579,7 @@ impl Engine {
         for Proposal { place, decision, saved } in proposals {
             self.decisions.parts.insert(place, decision);
             burst.decisions.push(Decided {
-                stage: stage.as_str().into(),
+                stage: burst.label(stage),
                 kind: decision.action.name(),
                 reason,
                 index: self.transcript.lead + place.body,
@@ -491,7 +619,7 @@ impl Engine {
         burst.took(stage);
         for run in runs {
             burst.decisions.push(Decided {
-                stage: stage.as_str().into(),
+                stage: burst.label(stage),
                 kind: "dropped",
                 reason,
                 index: run.from,
@@ -709,9 +837,15 @@ impl Engine {
 
 impl Burst {
     pub(super) fn took(&mut self, stage: StageName) {
-        if self.stages.last().is_none_or(|last| *last != stage.as_str()) {
-            self.stages.push(stage.as_str().into());
+        let label = self.label(stage);
+        if self.stages.last() != Some(&label) {
+            self.stages.push(label);
         }
+    }
+
+    /// What outcomes call a stage: by its name, or that of the host's whose decisions are taken.
+    pub(super) fn label(&self, stage: StageName) -> Cow<'static, str> {
+        self.custom.clone().unwrap_or(stage.as_str().into())
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Engine;
 use crate::decision::Place;
 use crate::error::{Error, ErrorCode};
-use crate::transcript::{PartKind, Role};
+use crate::transcript::PartKind;
 use crate::view::Repair;
 
 /// How a message stands in the view, and why.
@@ -197,13 +197,7 @@ impl Engine {
         let summary = self.decisions.summary.as_ref().filter(|_| standing == Standing::Covered);
         Ok(Explanation {
             index,
-            role: match message.role {
-                Role::System => "system",
-                Role::User => "user",
-                Role::Assistant => "assistant",
-                Role::Tool => "tool",
-                Role::Other => "other",
-            },
+            role: message.role.name(),
             standing,
             text: standing.text(),
             from: unit.start,

@@ -46,7 +46,11 @@ impl Engine {
             let fold = summarize::plan(&situation, &sizes, true);
             fresh = fold.filter(|fold| !calls || self.can_start_over(burst, fold));
         }
-        let fold = fresh.or_else(|| summarize::plan(&situation, &sizes, false))?;
+        let next = || match burst.fold_to {
+            Some(to) => summarize::upto(&situation, to),
+            None => summarize::plan(&situation, &sizes, false),
+        };
+        let fold = fresh.or_else(next)?;
         let (rest, target, limit) = (situation.tokens, situation.target, situation.limit);
         if let Some(effect) = self.flush(burst, &fold) {
             return Some(vec![effect]);
@@ -170,7 +174,7 @@ impl Engine {
         let open = self.breaker.failures >= self.sizes.max_failures
             && self.breaker.turns <= BREAKER_TURNS
             && !burst.overflow;
-        burst.calls < self.sizes.max_calls && !open && !self.dry
+        burst.calls < self.sizes.max_calls && !open && self.dry.is_none()
     }
 
     /// Whether the calls that are left reach the end of a fold that starts over.
@@ -432,7 +436,7 @@ impl Engine {
         burst.fresh = false;
         burst.took(StageName::Summarize);
         burst.decisions.push(Decided {
-            stage: StageName::Summarize.as_str().into(),
+            stage: burst.label(StageName::Summarize),
             kind: "covered",
             reason,
             index: fold.from,

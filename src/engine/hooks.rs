@@ -36,7 +36,7 @@ pub struct WindowKey {
 impl Engine {
     /// Asks the host whether the burst may begin, where it wants to be asked.
     pub(super) fn gate(&mut self, mut burst: Burst) -> Step {
-        if !self.options.before_burst || self.dry {
+        if !self.options.before_burst || self.dry.is_some() {
             self.burst = Some(burst);
             return self.open();
         }
@@ -63,7 +63,8 @@ impl Engine {
         if veto {
             return self.idle(Reason::Vetoed);
         }
-        let hidden = self.transcript.lead.saturating_add(self.decisions.hidden());
+        let lead = self.transcript.lead;
+        let hidden = lead.saturating_add(self.decisions.hidden());
         for &index in pins {
             // What left the view stays out of it.
             let message = self.transcript.messages.get_mut(index as usize);
@@ -71,10 +72,11 @@ impl Engine {
                 continue;
             };
             let kept = &mut self.decisions.pins;
-            if let Err(at) = kept.binary_search(&message.spine)
+            let place = (index - lead, message.spine);
+            if let Err(at) = kept.binary_search(&place)
                 && kept.len() < MAX_PINS
             {
-                kept.insert(at, message.spine);
+                kept.insert(at, place);
                 message.pinned = true;
                 self.transcript.marked = true;
             }
@@ -87,7 +89,7 @@ impl Engine {
     /// Hands the host the text of a span that is about to be folded, once for every message.
     pub(super) fn flush(&mut self, burst: &mut Burst, fold: &Fold) -> Option<Effect> {
         let from = fold.from.max(self.transcript.lead.saturating_add(self.flushed));
-        if !self.options.flush || self.dry || from >= fold.to {
+        if !self.options.flush || self.dry.is_some() || from >= fold.to {
             return None;
         }
         let text = summary::full_text(&summary::entries(&self.transcript, from, fold.to));

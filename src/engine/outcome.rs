@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::arguments::{Arguments, parse};
 use crate::decision::Author;
 use crate::error::{Error, ErrorCode};
+use crate::stage::custom::{Candidate, CandidateUnit};
 use crate::view::{Item, Repair};
 
 /// What the host asks of one plan.
@@ -136,6 +137,17 @@ pub enum Effect {
         /// The message after the last.
         to: u32,
     },
+    /// A stage of the host's own runs: hand each decision that it wants to
+    /// [`Engine::propose`](crate::Engine::propose), then reply with done, or with failed to take
+    /// all of them back. Comes alone.
+    Decide {
+        /// To be named in `propose` and in the reply.
+        id: u32,
+        /// Place of the stage in the list of stages.
+        position: u32,
+        /// What the stage may know.
+        context: Box<DecideContext>,
+    },
     /// Keep a content; reply with done.
     Put {
         /// To be named in the reply.
@@ -147,12 +159,35 @@ pub enum Effect {
     },
 }
 
+/// What a stage of the host's own sees. All sizes are calibrated tokens.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DecideContext {
+    /// Name of the stage.
+    pub stage: String,
+    /// Size of the view, tools included.
+    pub tokens: u32,
+    /// Size at which the stage may stop.
+    pub target: u32,
+    /// Size that the view must not exceed.
+    pub limit: u32,
+    /// The provider refused the view.
+    pub overflow: bool,
+    /// The host asked for the burst.
+    pub forced: bool,
+    /// Parts in the view, oldest first.
+    pub parts: Vec<Candidate>,
+    /// Units in the view, oldest first.
+    pub units: Vec<CandidateUnit>,
+}
+
 impl Effect {
     /// The id to reply to.
     pub fn id(&self) -> u32 {
         match self {
             Effect::Summarize { id, .. }
             | Effect::Put { id, .. }
+            | Effect::Decide { id, .. }
             | Effect::Burst { id, .. }
             | Effect::Flush { id, .. } => *id,
         }
@@ -319,7 +354,7 @@ pub struct CacheReport {
 /// An effect that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// `summarize`, `put`, `burst` or `flush`, or the protocol that failed.
+    /// `summarize`, `put`, `decide`, `burst` or `flush`, or the protocol that failed.
     pub effect: &'static str,
     /// `host` where the host failed, else why the reply was refused.
     pub code: &'static str,

@@ -4,6 +4,7 @@
 //! performs I/O or changes state.
 
 mod clear;
+pub(crate) mod custom;
 mod dedupe;
 mod drop;
 mod elide;
@@ -47,11 +48,13 @@ pub enum StageName {
     Drop,
     /// What is too big inside the protected tail is cut to its head and tail.
     Elide,
+    /// A stage of the host's own, which answers a `decide` effect.
+    Custom,
 }
 
 impl StageName {
     /// All of them.
-    const ALL: [StageName; 9] = [
+    const ALL: [StageName; 10] = [
         StageName::Dedupe,
         StageName::Offload,
         StageName::Clear,
@@ -61,6 +64,7 @@ impl StageName {
         StageName::Summarize,
         StageName::Drop,
         StageName::Elide,
+        StageName::Custom,
     ];
 
     /// The name used in options and outcomes.
@@ -75,6 +79,7 @@ impl StageName {
             StageName::Summarize => "summarize",
             StageName::Drop => "drop",
             StageName::Elide => "elide",
+            StageName::Custom => "custom",
         }
     }
 }
@@ -84,6 +89,8 @@ impl StageName {
 pub struct StageOptions {
     /// Which stage.
     pub stage: StageName,
+    /// custom: its name, which outcomes tell. Default `custom`.
+    pub name: Option<String>,
     /// offload, clear: the newest results that stay as they are, of those that the tool lists let
     /// the stage have. media: the newest images and files. Default 2, 3 and 1.
     pub keep_last: Option<f64>,
@@ -131,6 +138,7 @@ impl StageOptions {
         }
         let known = [
             "stage",
+            "name",
             "keepLast",
             "minTokens",
             "previewTokens",
@@ -168,6 +176,7 @@ impl StageOptions {
         };
         Ok(StageOptions {
             stage: named(from.text("stage")?, &from.at("stage"))?,
+            name: from.owned("name")?,
             keep_last: from.number("keepLast")?,
             min_tokens: from.number("minTokens")?,
             preview_tokens: from.number("previewTokens")?,
@@ -185,6 +194,7 @@ impl StageOptions {
     pub(crate) fn of(stage: StageName) -> StageOptions {
         StageOptions {
             stage,
+            name: None,
             keep_last: None,
             min_tokens: None,
             preview_tokens: None,
@@ -204,6 +214,8 @@ impl StageOptions {
 #[derive(Clone, Debug)]
 pub(crate) struct Stage {
     pub name: StageName,
+    /// What outcomes call it.
+    pub label: Cow<'static, str>,
     pub keep_last: usize,
     pub min_tokens: u32,
     pub preview_tokens: u32,
@@ -240,6 +252,10 @@ impl Stage {
         }
         Ok(Stage {
             name: options.stage,
+            label: match (options.stage, &options.name) {
+                (StageName::Custom, Some(name)) => Cow::Owned(name.clone()),
+                _ => options.stage.as_str().into(),
+            },
             keep_last: whole(&place("keepLast"), options.keep_last, 0)?.unwrap_or(keep_last)
                 as usize,
             min_tokens: min,
@@ -526,7 +542,7 @@ pub(crate) fn plan(stage: &Stage, situation: &Situation<'_>) -> Plan {
         StageName::Elide => return Plan::Parts(elide::plan(situation)),
         StageName::Drop => return drop::plan(situation),
         StageName::Smart => return smart::plan(stage, situation),
-        StageName::Summarize => return Plan::Parts(Vec::new()),
+        StageName::Summarize | StageName::Custom => return Plan::Parts(Vec::new()),
     };
     let saved = proposals.iter().fold(0u32, |sum, one| sum.saturating_add(one.saved));
     match saved >= situation.least(stage) {

@@ -47,7 +47,7 @@ pub(crate) const PRESETS: [(&str, &str); 10] = [
     // For people who talk rather than agents that work: tool output goes first, then a summary.
     (
         "conversation",
-        r#"{"tail":0.3,"stages":["dedupe",
+        r#"{"tail":0.3,"summary":{"template":"conversation"},"stages":["dedupe",
             {"stage":"clear","keepLast":1},"reasoning","media","summarize","drop","elide"]}"#,
     ),
 ];
@@ -68,6 +68,9 @@ pub(crate) fn apply(mut options: Options) -> Result<Options, Error> {
     options.tail = options.tail.or(preset.tail);
     options.min_burst = options.min_burst.or(preset.min_burst);
     options.stages = options.stages.or(preset.stages);
+    if options.summary.sections.is_none() {
+        options.summary.template = options.summary.template.or(preset.summary.template);
+    }
     options.summary.max_calls = options.summary.max_calls.or(preset.summary.max_calls);
     Ok(options)
 }

@@ -61,6 +61,16 @@ pub(crate) fn plan(situation: &Situation<'_>, sizes: &Sizes, fresh: bool) -> Opt
     (fold.to > from && fold.to >= covered && saved > least).then_some(fold)
 }
 
+/// The span up to a message that the host chose, where the running summary ends before it.
+pub(crate) fn upto(situation: &Situation<'_>, to: u32) -> Option<Fold> {
+    let transcript = situation.view.transcript;
+    let from = transcript.lead.saturating_add(situation.view.decisions.covered());
+    let units = situation.view.shown().filter(|unit| unit.start >= from && unit.end <= to);
+    let visible = units.filter(|unit| !situation.is_pinned(unit)).map(|unit| unit.tokens);
+    let visible = visible.fold(0u32, u32::saturating_add);
+    (from < to).then_some(Fold { from, to, visible, afresh: false })
+}
+
 impl Sizes {
     /// Expected size of the summary after a fold of so many tokens.
     fn grown(&self, head: u32, span: u32) -> u32 {

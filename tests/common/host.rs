@@ -123,6 +123,7 @@ impl Host {
         self.calls += 1;
         let flaky = self.store_flaky.is_some_and(|seed| draw(seed, self.calls, 3) == 0);
         match effect {
+            Effect::Decide { .. } => Reply::Done,
             Effect::Put { .. } if self.store_fails || flaky => {
                 Reply::Failed { message: "disk full".into() }
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::Value;
-use tidemark::{Outcome, PlanRequest, RecallArgs, RecallStep};
+use tidemark::{Outcome, PlanRequest, RecallArgs, RecallStep, Reply};
 
 use super::build::{recalled, search};
 use super::host::{Host, Mood};
@@ -26,8 +26,19 @@ pub struct Setting {
 }
 
 pub fn setting(format: &'static str) -> impl Strategy<Value = Setting> {
-    use Mood::{Blank, Echo, Good, NoSections, Throws, ToolCall, Verbose};
-    let moods = vec![Good, Blank, Verbose, Echo, Throws, ToolCall, NoSections];
+    use Mood::{Blank, Echo, Fickle, Good, NoSections, Throws, ToolCall, Verbose};
+    let moods = vec![
+        Good,
+        Blank,
+        Verbose,
+        Echo,
+        Throws,
+        ToolCall,
+        NoSections,
+        Fickle(1),
+        Fickle(2),
+        Fickle(3),
+    ];
     let mood = prop::option::of(prop::sample::select(moods));
     let stages = prop::sample::select(vec![
         "",
@@ -40,6 +51,8 @@ pub fn setting(format: &'static str) -> impl Strategy<Value = Setting> {
         r#","preset":"frugal""#,
         r#","stages":[{"stage":"clear","includeArguments":true,"keepErrors":true},"drop","elide"]"#,
         r#","stages":[{"stage":"offload","minTokens":60,"previewTokens":20},"clear","drop","elide"]"#,
+        r#","flush":true,"summary":{"sections":["Plan","Files"],"request":"append","focus":"k1k"}"#,
+        r#","stages":["summarize","elide"],"beforeBurst":true,"summary":{"template":"handoff","fresh":true,"window":1500}"#,
     ]);
     (1_000..12_000u32, any::<bool>(), any::<bool>(), mood, stages, 1..6usize).prop_map(
         move |(window, store, store_fails, mood, stages, chunk)| Setting {
@@ -69,6 +82,10 @@ impl Setting {
     pub fn host(&self) -> Host {
         let mut host = Host::new(&self.json());
         host.store_fails = self.store_fails;
+        host.go = Some(Reply::Go { veto: false, pins: vec![3] });
+        if let Some(Mood::Fickle(seed)) = self.mood {
+            host.store_flaky = Some(seed);
+        }
         host.mood = self.mood.unwrap_or(Mood::Good);
         host
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::Value;
-use tidemark::{Engine, Outcome, PlanRequest, Reason, RecallArgs, RecallStep};
+use tidemark::{Engine, Outcome, PlanRequest, Reason, RecallArgs, RecallStep, Reply};
 
 use super::host::{Host, Mood};
 use super::messages;
@@ -34,10 +34,10 @@ pub struct Setting {
 }
 
 pub fn setting() -> impl Strategy<Value = Setting> {
-    use Mood::{Blank, Echo, Good, NoSections, Throws, ToolCall, Verbose};
+    use Mood::{Blank, Echo, Fickle, Good, NoSections, Throws, ToolCall, Verbose};
     let mood = prop_oneof![
         2 => Just(None),
-        3 => prop::sample::select(vec![Good, Blank, Verbose, Echo, Throws, ToolCall, NoSections])
+        3 => prop::sample::select(vec![Good, Blank, Verbose, Echo, Throws, ToolCall, NoSections, Fickle(1), Fickle(2), Fickle(3)])
             .prop_map(Some),
     ];
     let stages = prop::sample::select(vec![
@@ -51,6 +51,8 @@ pub fn setting() -> impl Strategy<Value = Setting> {
         r#","preset":"frugal""#,
         r#","stages":[{"stage":"clear","includeArguments":true,"keepErrors":true},"drop","elide"]"#,
         r#","stages":[{"stage":"offload","minTokens":60,"previewTokens":20},"clear","drop","elide"]"#,
+        r#","flush":true,"summary":{"sections":["Plan","Files"],"request":"append","focus":"k1k"}"#,
+        r#","stages":["summarize","elide"],"beforeBurst":true,"summary":{"template":"handoff","fresh":true,"window":1500}"#,
     ]);
     (1_000..12_000u32, any::<bool>(), any::<bool>(), mood, stages, 1..6usize).prop_map(
         |(window, store, store_fails, mood, stages, chunk)| Setting {
@@ -78,6 +80,10 @@ impl Setting {
     pub fn host(&self, format: &str) -> Host {
         let mut host = Host::new(&self.json(format));
         host.store_fails = self.store_fails;
+        host.go = Some(Reply::Go { veto: false, pins: vec![3] });
+        if let Some(Mood::Fickle(seed)) = self.mood {
+            host.store_flaky = Some(seed);
+        }
         host.mood = self.mood.unwrap_or(Mood::Good);
         host
     }

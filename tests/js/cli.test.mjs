@@ -278,7 +278,7 @@ test('lines stay lines, and a request keeps every byte that is not edited', asyn
     .split('\n')
     .map((line) => JSON.parse(line));
   assert.ok(view.length > 5 && view.length < messages.length);
-  const short = `{ "model": "gpt-5",  "messages": [{"role":"user","content":"hi"}] }`;
+  const short = `{ "model": "gpt-5",  \n   \n"messages": [{"role":"user","content":"hi"}] }\n\n`;
   assert.equal((await tidemark(['compact', '-', '-w', '64k'], { input: short })).out, short);
   const body = `{ "model": "gpt-5",  "temperature": 0.50, "messages": ${JSON.stringify(messages)} }`;
   const { out } = await tidemark(['compact', '-', '-w', '64k'], { input: body });

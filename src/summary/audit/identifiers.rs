@@ -154,6 +154,10 @@ pub(crate) fn classify(token: &str) -> Option<Kind> {
             matches!(end.len(), 1..=8) && end.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let telling = (unders + dashes + dots > 0 || slashes > 2) && !token.contains('+');
         let path = if rooted { slashes > 1 || named } else { named || telling };
+        // Base64 has slashes too: capitals and digits all over, and no marks of a name.
+        let random =
+            len > 24 && humps * 11 > len && digits * 10 > len && dots + dashes + unders == 0;
+        let path = path && !random;
         when(path && alpha > 1 && !token.starts_with("//") && !token.starts_with("/dev/"), Path)
     } else if ats > 0 {
         when(dots > 0 && ats == 1 && first != b'@', Id)
@@ -257,6 +261,21 @@ mod tests {
             ["hello world", "and/or", "e.g.", "12", "1/2", "...", "I'm", "</div>", "a-b", ""]
         {
             assert_eq!(all(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn encoded_data_is_no_path() {
+        for text in [
+            "4at/n3iVc1kfceMYE5GE4p838GNRLiVqaf/lc8HwhT3jVJi46qttdWwiCyn/rz7F",
+            "/H1JSMsbDxTZkQYa7rwxX90m9KeXfI0U2pk2nhwdVgQSQpkmcEjbe4QH/qM4B/4q",
+        ] {
+            assert_eq!(all(text), [], "{text}");
+        }
+        for text in
+            ["/usr/lib/x86_64-linux-gnu/libX11.so.6", "src/MyApp/Views/HomePage2/Detail.tsx"]
+        {
+            assert_eq!(all(text), [(text.to_string(), Path)], "{text}");
         }
     }
 
