@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 
 use crate::{
-    CacheReport, Cause, Decided, Edit, Effect, Engine, Error, ErrorClass, Estimate, Failure, Item,
-    Notice, Options, Outcome, Overflow, PathStep, PlanRequest, Problem, Reason, RecallArgs,
-    RecallStep, RecallTool, Repair, Reply, Step, SummaryReport, SummaryVersion, Usage, classify,
+    CacheReport, Candidate, CandidateUnit, Cause, Decided, Edit, Effect, Engine, Error, ErrorClass,
+    Estimate, Failure, Item, Notice, Options, Outcome, Overflow, PathStep, PlanRequest, Problem,
+    Reason, RecallArgs, RecallStep, RecallTool, Repair, Reply, Step, SummaryReport, SummaryVersion,
+    Usage, Wanted, classify,
 };
 
 wit_bindgen::generate!({ path: "src/tidemark.wit", world: "tidemark" });
@@ -75,6 +76,15 @@ impl wit::GuestSession for Session {
 
     fn resolve(&self, id: u32, reply: wit::Reply) -> Result<wit::Step> {
         Ok(self.0.borrow_mut().resolve(id, reply.into())?.into())
+    }
+
+    fn propose(&self, id: u32, wanted: wit::Wanted) -> Result<u32> {
+        let wanted = match wanted {
+            wit::Wanted::Clear((index, part)) => Wanted::Clear { index, part },
+            wit::Wanted::Offload((index, part, tokens)) => Wanted::Offload { index, part, tokens },
+            wit::Wanted::Drop((from, to)) => Wanted::Drop { from, to },
+        };
+        Ok(self.0.borrow_mut().propose(id, wanted)?)
     }
 
     fn cancel(&self) {
@@ -226,8 +236,43 @@ impl From<Effect> for wit::Effect {
             Effect::Flush { id, text, from, to } => {
                 wit::Effect::Flush(wit::Flush { id, text, first: from, end: to })
             }
+            Effect::Decide { id, position, context } => wit::Effect::Decide(wit::Decide {
+                id,
+                position,
+                stage: context.stage,
+                tokens: context.tokens,
+                target: context.target,
+                limit: context.limit,
+                overflow: context.overflow,
+                forced: context.forced,
+                parts: list(context.parts),
+                units: list(context.units),
+            }),
             Effect::Put { id, key, content } => wit::Effect::Put(wit::Put { id, key, content }),
         }
+    }
+}
+
+impl From<Candidate> for wit::Candidate {
+    fn from(part: Candidate) -> Self {
+        wit::Candidate {
+            index: part.index,
+            part: part.part,
+            kind: owned(part.kind),
+            role: owned(part.role),
+            tool: part.tool,
+            tokens: part.tokens,
+            decision: part.decision.map(owned),
+            pinned: part.pinned,
+            protected: part.protected,
+            failed: part.failed,
+        }
+    }
+}
+
+impl From<CandidateUnit> for wit::CandidateUnit {
+    fn from(CandidateUnit { from, to, tokens, pinned, protected }: CandidateUnit) -> Self {
+        wit::CandidateUnit { first: from, end: to, tokens, pinned, protected }
     }
 }
 

@@ -53,7 +53,12 @@ export interface EngineWorker {
 
 /** Options of a compactor whose engine is in a worker. */
 export interface WorkerCompactorOptions<M = ChatMessage>
-  extends Omit<CompactorOptions<M>, 'tokenizer' | 'summary' | 'windows' | 'onWindow'> {
+  extends Omit<
+    CompactorOptions<M>,
+    'tokenizer' | 'stages' | 'policy' | 'summary' | 'windows' | 'onWindow'
+  > {
+  /** The stages; one of the caller's own cannot go to the worker. */
+  stages?: EngineOptions['stages'];
   /** A family of tokenizers; a function cannot be called from the worker. */
   tokenizer?: EngineOptions['tokenizer'];
   /** Shape and limits of summaries, without functions. */
