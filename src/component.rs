@@ -83,6 +83,7 @@ impl wit::GuestSession for Session {
             wit::Wanted::Clear((index, part)) => Wanted::Clear { index, part },
             wit::Wanted::Offload((index, part, tokens)) => Wanted::Offload { index, part, tokens },
             wit::Wanted::Drop((from, to)) => Wanted::Drop { from, to },
+            wit::Wanted::Summarize(to) => Wanted::Summarize { to },
         };
         Ok(self.0.borrow_mut().propose(id, wanted)?)
     }
