@@ -78,8 +78,14 @@ impl wit::GuestSession for Session {
         Ok(self.0.borrow_mut().resolve(id, reply.into())?.into())
     }
 
-    fn propose(&self, id: u32, decision: String) -> Result<u32> {
-        Ok(self.0.borrow_mut().propose(id, Wanted::from_json(&decision)?)?)
+    fn propose(&self, id: u32, wanted: wit::Wanted) -> Result<u32> {
+        let wanted = match wanted {
+            wit::Wanted::Clear((index, part)) => Wanted::Clear { index, part },
+            wit::Wanted::Offload((index, part, tokens)) => Wanted::Offload { index, part, tokens },
+            wit::Wanted::Drop((from, to)) => Wanted::Drop { from, to },
+            wit::Wanted::Summarize(to) => Wanted::Summarize { to },
+        };
+        Ok(self.0.borrow_mut().propose(id, wanted)?)
     }
 
     fn cancel(&self) {
@@ -231,7 +237,6 @@ impl From<Effect> for wit::Effect {
             Effect::Flush { id, text, from, to } => {
                 wit::Effect::Flush(wit::Flush { id, text, first: from, end: to })
             }
-            Effect::Put { id, key, content } => wit::Effect::Put(wit::Put { id, key, content }),
             Effect::Decide { id, position, context } => wit::Effect::Decide(wit::Decide {
                 id,
                 position,
@@ -244,7 +249,31 @@ impl From<Effect> for wit::Effect {
                 parts: list(context.parts),
                 units: list(context.units),
             }),
+            Effect::Put { id, key, content } => wit::Effect::Put(wit::Put { id, key, content }),
         }
+    }
+}
+
+impl From<Candidate> for wit::Candidate {
+    fn from(part: Candidate) -> Self {
+        wit::Candidate {
+            index: part.index,
+            part: part.part,
+            kind: owned(part.kind),
+            role: owned(part.role),
+            tool: part.tool,
+            tokens: part.tokens,
+            decision: part.decision.map(owned),
+            pinned: part.pinned,
+            protected: part.protected,
+            failed: part.failed,
+        }
+    }
+}
+
+impl From<CandidateUnit> for wit::CandidateUnit {
+    fn from(CandidateUnit { from, to, tokens, pinned, protected }: CandidateUnit) -> Self {
+        wit::CandidateUnit { first: from, end: to, tokens, pinned, protected }
     }
 }
 
@@ -267,29 +296,6 @@ impl From<Edit> for wit::Edit {
             PathStep::Index(index) => wit::Place::Element(index),
         };
         wit::Edit { path: path.into_iter().map(place).collect(), json }
-    }
-}
-
-impl From<Candidate> for wit::Candidate {
-    fn from(candidate: Candidate) -> Self {
-        wit::Candidate {
-            index: candidate.index,
-            part: candidate.part,
-            kind: owned(candidate.kind),
-            role: owned(candidate.role),
-            tool: candidate.tool,
-            tokens: candidate.tokens,
-            decision: candidate.decision.map(owned),
-            pinned: candidate.pinned,
-            protected: candidate.protected,
-            failed: candidate.failed,
-        }
-    }
-}
-
-impl From<CandidateUnit> for wit::CandidateUnit {
-    fn from(CandidateUnit { from, to, tokens, pinned, protected }: CandidateUnit) -> Self {
-        wit::CandidateUnit { first: from, end: to, tokens, pinned, protected }
     }
 }
 

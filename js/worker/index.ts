@@ -57,7 +57,7 @@ export interface WorkerCompactorOptions<M = ChatMessage>
     CompactorOptions<M>,
     'tokenizer' | 'stages' | 'policy' | 'summary' | 'windows' | 'onWindow'
   > {
-  /** The stages, cheapest first; those of your own cannot be called from the worker. */
+  /** The stages; one of the caller's own cannot go to the worker. */
   stages?: EngineOptions['stages'];
   /** A family of tokenizers; a function cannot be called from the worker. */
   tokenizer?: EngineOptions['tokenizer'];

@@ -162,6 +162,21 @@ test('through jco, in Node', async (t) => {
   assert.ok(hooked.render().includes(JSON.stringify(messages[2])), 'what the hook pinned stands');
   assert.equal(hooked.summaries().length, 1);
 
+  const stages = [{ stage: 'custom', name: 'own' }];
+  const staged = open(JSON.stringify({ window: 4000, secret, stages }));
+  staged.ingest(0, JSON.stringify(messages), new Uint32Array());
+  const [{ tag, val: decide }] = staged.plan(request).val;
+  assert.deepEqual([tag, decide.stage], ['decide', 'own']);
+  const { first, end } = decide.units.find((unit) => !unit.pinned && !unit.protected);
+  assert.ok(staged.propose(decide.id, { tag: 'drop', val: [first, end] }) > 0);
+  const beyond = { tag: 'clear', val: [99, 0] };
+  assert.equal(refused(() => staged.propose(decide.id, beyond))[0], 'invalid_decision');
+  const decided = staged.resolve(decide.id, { tag: 'done' }).val.decisions;
+  assert.deepEqual(
+    decided.map(({ stage, kind }) => [stage, kind]),
+    [['own', 'dropped']],
+  );
+
   const body = "This model's maximum context length is 8192 tokens.";
   assert.deepEqual(sessions.classify(400, body), { tag: 'overflow', val: [8192, undefined] });
 });
