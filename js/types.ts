@@ -29,7 +29,7 @@ export type StageName =
 export type PresetName =
   | 'default'
   | 'two-tier'
-  | 'frugal'
+  | 'late'
   | 'truncate'
   | 'sliding'
   | 'prune'
@@ -204,22 +204,26 @@ export interface EngineOptions {
   /**
    * Where a burst starts: a share of usable (window minus reserve) in (0, 1], or tokens from 101
    * up. For 85 % write 0.85.
-   * @default 0.85
+   * @default that of the preset: 0.55 with `default`, 0.85 where it names none
    */
   compactAt?: number | undefined;
   /**
    * Where a burst may stop, as `compactAt`; must be lower.
-   * @default 0.6, or 0.7 of a `compactAt` of 0.6 or less
+   * @default that of the preset: 0.2 with `default`; else 0.6, or 0.7 of a `compactAt` of 0.6 or less
    */
   compactTo?: number | undefined;
-  /** Size of the protected tail: a share of usable in (0, 1], or tokens from 2 up. @default 0.2 */
+  /**
+   * Size of the protected tail: a share of usable in (0, 1], or tokens from 2 up.
+   * @default that of the preset: 0.1 with `default`, 0.2 where it names none
+   */
   tail?: number | undefined;
   /**
    * Options under a name, which the others here win over.
-   * - `default`: all stages but smart, in the order of `StageName`
+   * - `default`: all stages but smart, in the order of `StageName`; early and deep, from 55 % to
+   *   20 % with a tail of 10 %, and only where half of the view can go
+   * - `late`: the same from 85 % to 60 % with a tail of 20 %: more stays verbatim, and every call
+   *   costs more
    * - `two-tier`: results but the newest six become markers at 50 %, a summary at 80 %
-   * - `frugal`: early and deep, from 55 % to 20 % with a tail of 10 %, and only where half of the
-   *   view can go: small views for agents that pay for each token of each call
    * - `truncate`: the oldest messages leave, down to 40 %
    * - `sliding`: the oldest messages leave, from 95 % to 80 %: as much as fits
    * - `prune`: results of tools become head and tail, then markers; messages stay
@@ -235,7 +239,8 @@ export interface EngineOptions {
   stages?: (StageName | StageOptions)[] | undefined;
   /**
    * Least share of the view, in [0, 1), that a burst must be able to free for it to begin; a view at
-   * 85 % of usable begins one all the same. @default 0, or 0.5 with the preset `frugal`
+   * 85 % of usable begins one all the same. @default 0.5 with the preset
+   * `default`, else 0
    */
   minBurst?: number | undefined;
   /** Model id: calibration and learned windows are kept per model. */

@@ -16,19 +16,22 @@ pub struct Options {
     pub window: Option<f64>,
     /// Tokens kept free for the model's output. Default min(16,384, window/4); at most window/2.
     pub reserve: Option<f64>,
-    /// Where a burst starts: a share of usable in (0, 1], or tokens from 101 up. Default 0.85.
+    /// Where a burst starts: a share of usable in (0, 1], or tokens from 101 up. Default: that
+    /// of the preset, else 0.85.
     pub compact_at: Option<f64>,
-    /// Where a burst may stop, as `compactAt`; must be lower. Default 0.60.
+    /// Where a burst may stop, as `compactAt`; must be lower. Default: that of the preset,
+    /// else 0.60, or 0.7 of a `compactAt` up to that.
     pub compact_to: Option<f64>,
-    /// Size of the protected tail: a share as `compactAt`, or tokens from 2 up. Default 0.20.
+    /// Size of the protected tail: a share as `compactAt`, or tokens from 2 up. Default:
+    /// that of the preset, else 0.20.
     pub tail: Option<f64>,
-    /// Options under a name, which the others here win over: default, two-tier, frugal, truncate,
+    /// Options under a name, which the others here win over: default, late, two-tier, truncate,
     /// sliding, prune, smart, summarize, llm-summarize or conversation. Default: default.
     pub preset: Option<String>,
     /// The stages, cheapest first. Default: those of the preset.
     pub stages: Option<Vec<StageOptions>>,
     /// Least share of the view, in [0, 1), that a burst must be able to free for it to begin; a view
-    /// at 85 % of usable begins one all the same. Default 0.
+    /// at 85 % of usable begins one all the same. Default: that of the preset, else 0.
     pub min_burst: Option<f64>,
     /// Model id: calibration and learned windows are kept per model.
     pub model: Option<String>,

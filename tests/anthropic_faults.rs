@@ -291,7 +291,7 @@ fn f22_new_ids_do_not_depend_on_what_was_compacted() {
         all.extend([calls(&["call_0"]), result("call_0", &format!("value {at};"))]);
     }
     let (whole, _) = mended(&all);
-    let (host, _) = squeezed(&all, r#""window":500,"stages":["drop"]"#);
+    let (host, _) = squeezed(&all, r#""window":500,"preset":"late","stages":["drop"]"#);
     let view = shown(&host);
     assert!(view.len() > 3 && view.len() < whole.len());
     assert_eq!(view[1..], whole[whole.len() - (view.len() - 1)..]);
@@ -385,7 +385,7 @@ fn f29_older_thinking_goes_when_anything_before_it_changed() {
 #[test]
 fn f29_the_option_keeps_older_thinking() {
     let all = [turns(8, 80), vec![user("and now?")]].concat();
-    let mut host = host(r#""window":1600,"keepReasoning":true,"stages":["drop"]"#);
+    let mut host = host(r#""window":1600,"preset":"late","keepReasoning":true,"stages":["drop"]"#);
     assert!(host.turn(&all).compacted);
     check(&host, &all);
     assert!(!thoughts(&host).is_empty());

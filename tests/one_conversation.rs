@@ -210,8 +210,9 @@ fn a_pipeline_takes_the_same_decisions_turn_by_turn() {
     let cleared = [36_000, 53_000, 63_000, 72_000, 80_000].map(|window| (window, "cleared"));
     let kinds = covered.into_iter().chain(cleared);
     for (window, kind) in kinds {
-        let options =
-            format!("\"window\":{window},\"reserve\":0,\"stages\":[\"clear\",\"summarize\"]");
+        let options = format!(
+            "\"window\":{window},\"preset\":\"late\",\"reserve\":0,\"stages\":[\"clear\",\"summarize\"]"
+        );
         same(&options, false, kind);
         // And with a summarizer of the host, which is asked the same.
         same(&format!("{options},\"summarizer\":true"), false, kind);

@@ -648,7 +648,7 @@ fn outputs_of_calls_on_the_server_stay_with_their_references() {
     let mut whole = host(r#","window":100000"#, &items);
     assert!(repairs(&plan(&mut whole, &items, PlanRequest::default())).is_empty());
     assert_eq!(whole.view().len(), items.len());
-    let mut cut = host(r#","window":2000,"reserve":0,"stages":["drop"]"#, &items);
+    let mut cut = host(r#","window":2000,"reserve":0,"preset":"late","stages":["drop"]"#, &items);
     assert!(plan(&mut cut, &items, PlanRequest::default()).compacted);
     let view = cut.view();
     let count = |name| view.iter().filter(|item| kind(item) == name).count();

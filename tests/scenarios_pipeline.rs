@@ -263,7 +263,7 @@ fn p17_exact_usage_leaves_the_ratio_at_one() {
 
 #[test]
 fn p18_a_ratio_learned_small_does_not_blow_up_on_a_large_view() {
-    let mut host = Host::new(r#"{"window":200000}"#);
+    let mut host = Host::new(r#"{"window":200000,"preset":"late"}"#);
     host.engine.set_tools(&tools(27_500)).unwrap();
     let outcome = host.turn(&chat(3, 300));
     let mut all = chat(3, 300);
@@ -528,8 +528,8 @@ fn p40_the_defaults_are_a_working_pipeline() {
     let mut host = Host::new(r#"{"window":10000}"#);
     let outcome = host.turn(&all);
     let sizes = (outcome.usable, outcome.trigger, outcome.target);
-    assert_eq!(sizes, (Some(7_500), Some(6_375), Some(4_500)));
-    assert!(outcome.compacted && outcome.tokens_after <= 4_500 && problems(&host).is_empty());
+    assert_eq!(sizes, (Some(7_500), Some(4_125), Some(1_500)));
+    assert!(outcome.compacted && outcome.tokens_after <= 1_500 && problems(&host).is_empty());
 }
 
 #[test]

@@ -253,7 +253,7 @@ fn worked(count: usize) -> Vec<String> {
 const PRESETS: [&str; 10] = [
     "default",
     "two-tier",
-    "frugal",
+    "late",
     "truncate",
     "sliding",
     "prune",
@@ -294,8 +294,8 @@ fn a_preset_is_its_options_and_nothing_else() {
             r#""compactAt":0.8,"stages":[{"stage":"clear","at":0.5,"keepLast":6,"clearAtLeast":0.05},"summarize","drop","elide"]"#,
         ),
         ("truncate", r#""compactTo":0.4,"stages":[{"stage":"drop","at":0.85},"elide"]"#),
-        ("frugal", r#""compactAt":0.55,"compactTo":0.2,"tail":0.1,"minBurst":0.5"#),
-        ("default", ""),
+        ("late", r#""compactAt":0.85,"compactTo":0.6,"tail":0.2,"minBurst":0"#),
+        ("default", r#""compactAt":0.55,"compactTo":0.2,"tail":0.1,"minBurst":0.5"#),
     ] {
         let mut named = preset(name, 6_000, "");
         let mut spelled = Host::new(&options(6_000, same));
@@ -308,7 +308,7 @@ fn a_preset_is_its_options_and_nothing_else() {
 #[test]
 fn explicit_options_win_over_those_of_the_preset() {
     let budget = |more: &str| {
-        let host = preset("frugal", 100_000, more);
+        let host = preset("default", 100_000, more);
         let estimate = host.engine.estimate();
         (estimate.trigger.unwrap(), estimate.target.unwrap())
     };
@@ -334,12 +334,12 @@ fn an_unknown_preset_names_those_that_there_are() {
 }
 
 #[test]
-fn frugal_waits_until_half_of_the_view_can_go() {
+fn the_default_waits_until_half_of_the_view_can_go() {
     // Tools that take a third of the window: at 55 % a burst could free little.
     let tools = json!([{"type": "function", "function": {"name": "t", "parameters":
         {"text": " word".repeat(3_000)}}}]);
     let first = |more: &str| {
-        let mut host = preset("frugal", 10_000, more);
+        let mut host = preset("default", 10_000, more);
         host.engine.set_tools(&tools.to_string()).unwrap();
         let all = chat(200, 100);
         let mut outcomes = (1..=all.len()).map(|end| host.turn(&all[..end]));

@@ -171,7 +171,7 @@ const here = (make) => (window, context) => ({ policy: make(window, context.coun
 /** tidemark's presets by what they are for; those that ask the model for summaries do so here. */
 const PRESETS = [
   'default',
-  'frugal',
+  'late',
   'two-tier',
   'smart',
   'conversation',
@@ -180,7 +180,7 @@ const PRESETS = [
   'sliding',
   'truncate',
 ];
-const WITH_MODEL = ['default', 'frugal', 'llm-summarize'];
+const WITH_MODEL = ['default', 'late', 'llm-summarize'];
 
 const ours = [
   ...PRESETS.map((preset) => ({

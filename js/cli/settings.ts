@@ -115,7 +115,7 @@ export const CHOICES = {
   preset: [
     'default',
     'two-tier',
-    'frugal',
+    'late',
     'truncate',
     'sliding',
     'prune',

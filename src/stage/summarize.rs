@@ -72,9 +72,11 @@ pub(crate) fn upto(situation: &Situation<'_>, to: u32) -> Option<Fold> {
 }
 
 impl Sizes {
-    /// Expected size of the summary after a fold of so many tokens.
+    /// Expected size of the summary after a fold of so many tokens. It does not shrink: identifiers
+    /// that were appended beside the cap stay.
     fn grown(&self, head: u32, span: u32) -> u32 {
-        head.max(self.wrapper).saturating_add(span / 6).min(self.cap + self.wrapper)
+        let before = head.max(self.wrapper);
+        before.saturating_add(span / 6).min(self.cap + self.wrapper).max(before)
     }
 }
 

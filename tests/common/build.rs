@@ -66,7 +66,8 @@ pub fn said(at: usize, words: usize) -> String {
 /// Options with no reserve, so that usable is the window. `more` are further members.
 pub fn options(window: u32, more: &str) -> String {
     let comma = if more.is_empty() { "" } else { "," };
-    format!("{{\"window\":{window},\"reserve\":0{comma}{more}}}")
+    let preset = if more.contains("\"preset\"") { "" } else { ",\"preset\":\"late\"" };
+    format!("{{\"window\":{window},\"reserve\":0{preset}{comma}{more}}}")
 }
 
 /// Estimated tokens of messages that nothing was decided on.

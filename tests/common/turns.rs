@@ -48,7 +48,7 @@ pub fn setting(format: &'static str) -> impl Strategy<Value = Setting> {
         r#","stages":[{"stage":"smart","at":0.5},"summarize","drop","elide"]"#,
         r#","preset":"smart""#,
         r#","preset":"sliding""#,
-        r#","preset":"frugal""#,
+        r#","preset":"late""#,
         r#","stages":[{"stage":"clear","includeArguments":true,"keepErrors":true},"drop","elide"]"#,
         r#","stages":[{"stage":"offload","minTokens":60,"previewTokens":20},"clear","drop","elide"]"#,
         r#","flush":true,"summary":{"sections":["Plan","Files"],"request":"append","focus":"k1k"}"#,

@@ -18,7 +18,7 @@ function drain(session, step, host = () => ({ kind: 'failed', message: 'no host'
 }
 
 test('a host drives the loop by plain objects alone', () => {
-  const session = new Session({ window, store: true, summarizer: true });
+  const session = new Session({ window, preset: 'late', store: true, summarizer: true });
   const messages = agent(20);
   const stored = new Map();
   const kinds = new Set();
