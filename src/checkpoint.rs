@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorCode};
 use crate::format::FormatName;
 use crate::json::{Value, write_string};
 use crate::options::Options;
+use crate::order::sort;
 
 /// Version written by this build.
 const VERSION: u32 = 1;
@@ -133,7 +134,8 @@ impl Engine {
             let pin = row.next().and_then(|body| body.count()).zip(row.next().and_then(hash));
             decisions.pins.push(pin.ok_or_else(|| damaged("pins"))?);
         }
-        decisions.pins.sort_unstable();
+        sort(&mut decisions.pins, |(_, spine)| *spine);
+        sort(&mut decisions.pins, |(body, _)| u64::from(*body));
         engine.flushed = saved.0.count("flushed")?.unwrap_or_default();
         let decisions = &mut engine.decisions;
         let mut dropped = saved.rows("dropped")?.into_iter();

@@ -15,6 +15,13 @@ pub(crate) struct Place {
     pub part: u32,
 }
 
+impl Place {
+    /// Its place in the order of the body.
+    pub(crate) fn order(self) -> u64 {
+        u64::from(self.body) << 32 | u64::from(self.part)
+    }
+}
+
 /// Short name of content taken out of the view: the first 48 bits of its SHA-256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ref(pub(crate) [u8; 6]);
