@@ -31,7 +31,7 @@ impl Engine {
             let mut saved = Writer(String::from("{"));
             saved.member("text", &*summary.text);
             saved.member("covered", summary.covered);
-            saved.member("chain", &*format!("{:016x}", summary.chain));
+            saved.member("chain", &*hex(&summary.chain.to_be_bytes()));
             saved.member("ref", &*summary.reference.to_string());
             saved.member("by", summary.by.as_str());
             saved.member("version", summary.version);
@@ -39,7 +39,7 @@ impl Engine {
         }
         if self.decisions.dropped > 0 {
             let mut row = Writer(String::from("["));
-            let chain = format!("{:016x}", self.decisions.dropped_chain);
+            let chain = hex(&self.decisions.dropped_chain.to_be_bytes());
             out.raw("dropped", &row.item(self.decisions.dropped).item(&*chain).close("]"));
         }
         let kept = self.decisions.kept.iter();
@@ -59,7 +59,7 @@ impl Engine {
         });
         out.rows("spans", spans);
         let pins = self.decisions.pins.iter().map(|(body, spine)| {
-            Writer(String::from("[")).item(*body).item(&*format!("{spine:016x}")).close("]")
+            Writer(String::from("[")).item(*body).item(&*hex(&spine.to_be_bytes())).close("]")
         });
         out.rows("pins", pins);
         if self.flushed > 0 {
