@@ -88,6 +88,38 @@ async function wasmInputs(env) {
   return hash.digest('hex');
 }
 
+/** The functions of the standard library in which every panic ends, by their names, mangled or not. */
+const panics =
+  /(^<?|\d)(alloc|core|std|_*rustc)[[\d].*(panic|_fail(ed)?(_rt)?$|handle_(alloc_)?error$|capacity_overflow$|rust_oom|rust_begin_unwind$)/;
+
+/** What only their messages are written with: a release build formats nothing with `{:?}`. */
+const messages =
+  /PanicPayload|^<(char|usize|core\S*::ops::range::Range<usize>) as core\S*::fmt::Debug>::fmt$|4core\w*(fmtc|numj|Rangej)\w*5Debug3fmt/;
+
+/**
+ * Makes a panic the trap that it ends with, then optimizes for size. Nobody reads what is said
+ * before: wasm has no standard error. Its writing would be a fiftieth of the whole.
+ */
+async function shrink(from, to) {
+  const { default: binaryen } = await import('binaryen');
+  const wasm = binaryen.readBinary(await readFile(from));
+  let found = 0;
+  for (let index = 0; index < wasm.getNumFunctions(); index++) {
+    const at = wasm.getFunctionByIndex(index);
+    const { name, module, body } = binaryen.getFunctionInfo(at);
+    const ends = module === '' && binaryen.getExpressionType(body) === binaryen.unreachable;
+    if (!(ends && panics.test(name)) && !messages.test(name)) continue;
+    binaryen.Function.setBody(at, wasm.unreachable());
+    found++;
+  }
+  if (found === 0) throw new Error('no panic found: have the names changed?');
+  await writeFile(to, wasm.emitBinary());
+  wasm.dispose();
+  // Control flow taken apart and built anew lets the second round find what the first cannot.
+  const rounds = ['-Oz', '--flatten', '--rereloop', '-Oz', '-Oz'];
+  await run(bin('wasm-opt'), [...rounds, to, '-o', to]);
+}
+
 /**
  * Compiles the engine to wasm with its glue, in pkg/wasm. Skipped, except for
  * the copying, when nothing that it depends on has changed: wasm-opt is slow. A debug build keeps the
@@ -109,6 +141,8 @@ export async function buildWasm({ debug = false, to = pkg } = {}) {
     if (debug) options.push('--dev');
     try {
       await run('wasm-pack', ['build', ...options, ...names, '.', '--', '--locked'], { env });
+      const wasm = join(out, 'tidemark_bg.wasm');
+      if (!debug) await shrink(wasm, wasm);
       await writeFile(join(out, 'inputs'), inputs);
       await rm(built, { recursive: true, force: true });
       await rename(out, built);
@@ -156,7 +190,7 @@ export async function buildComponent() {
     await run('cargo', ['build', ...options, ...features], { env });
     const core = join(target, 'wasm32-unknown-unknown/release/tidemark.wasm');
     const small = join(target, 'component.core.wasm');
-    await run('wasm-opt', ['-Oz', core, '-o', small], { env });
+    await shrink(core, small);
     const { componentNew } = await import('@bytecodealliance/jco-transpile/wasm-tools');
     await writeFile(built, await componentNew(await readFile(small), []));
     await writeFile(stamp, inputs);

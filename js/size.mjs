@@ -6,19 +6,23 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { root } from './build.mjs';
 
 /**
- * Bytes of pkg/wasm/tidemark_bg.wasm, as it is and as a server would send it: what it has today and
- * little more. The aim is 250,000 and 100,000.
+ * Bytes of the wasm, as it is and as a server would send it, and of the component: what they have
+ * today and little more. The aim of the first two is 250,000 and 100,000.
  */
-const limits = { raw: 492_000, gzip: 229_000 };
+const limits = { raw: 454_000, gzip: 212_000, component: 441_000 };
 
-/** One line with the sizes; throws when the wasm is over a limit. */
+/** One line with the sizes; throws when one is over its limit. */
 export async function checkSize() {
   const wasm = await readFile(join(root, 'pkg/wasm/tidemark_bg.wasm'));
+  const component = await readFile(join(root, 'pkg/component/tidemark.wasm'));
   const gzip = gzipSync(wasm, { level: 9 }).length;
-  const brotli = brotliCompressSync(wasm).length;
-  const sizes = `wasm ${wasm.length} bytes of ${limits.raw}, gzip ${gzip} of ${limits.gzip}, brotli ${brotli}`;
-  if (wasm.length > limits.raw || gzip > limits.gzip) throw new Error(`too large: ${sizes}`);
-  return sizes;
+  const has = { raw: wasm.length, gzip, component: component.length };
+  const sizes = Object.keys(limits).map((name) => `${name} ${has[name]} of ${limits[name]}`);
+  const line = `wasm ${sizes.join(', ')}, brotli ${brotliCompressSync(wasm).length}`;
+  if (Object.keys(limits).some((name) => has[name] > limits[name])) {
+    throw new Error(`too large: ${line}`);
+  }
+  return line;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) console.log(await checkSize());

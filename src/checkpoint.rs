@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorCode};
 use crate::format::FormatName;
 use crate::json::{Value, write_string};
 use crate::options::Options;
+use crate::order::sort;
 
 /// Version written by this build.
 const VERSION: u32 = 1;
@@ -30,7 +31,7 @@ impl Engine {
             let mut saved = Writer(String::from("{"));
             saved.member("text", &*summary.text);
             saved.member("covered", summary.covered);
-            saved.member("chain", &*format!("{:016x}", summary.chain));
+            saved.member("chain", &*hex(&summary.chain.to_be_bytes()));
             saved.member("ref", &*summary.reference.to_string());
             saved.member("by", summary.by.as_str());
             saved.member("version", summary.version);
@@ -38,7 +39,7 @@ impl Engine {
         }
         if self.decisions.dropped > 0 {
             let mut row = Writer(String::from("["));
-            let chain = format!("{:016x}", self.decisions.dropped_chain);
+            let chain = hex(&self.decisions.dropped_chain.to_be_bytes());
             out.raw("dropped", &row.item(self.decisions.dropped).item(&*chain).close("]"));
         }
         let kept = self.decisions.kept.iter();
@@ -58,7 +59,7 @@ impl Engine {
         });
         out.rows("spans", spans);
         let pins = self.decisions.pins.iter().map(|(body, spine)| {
-            Writer(String::from("[")).item(*body).item(&*format!("{spine:016x}")).close("]")
+            Writer(String::from("[")).item(*body).item(&*hex(&spine.to_be_bytes())).close("]")
         });
         out.rows("pins", pins);
         if self.flushed > 0 {
@@ -133,7 +134,8 @@ impl Engine {
             let pin = row.next().and_then(|body| body.count()).zip(row.next().and_then(hash));
             decisions.pins.push(pin.ok_or_else(|| damaged("pins"))?);
         }
-        decisions.pins.sort_unstable();
+        sort(&mut decisions.pins, |(_, spine)| *spine);
+        sort(&mut decisions.pins, |(body, _)| u64::from(*body));
         engine.flushed = saved.0.count("flushed")?.unwrap_or_default();
         let decisions = &mut engine.decisions;
         let mut dropped = saved.rows("dropped")?.into_iter();

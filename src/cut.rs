@@ -53,7 +53,7 @@ pub(crate) fn boundary(text: &str, at: usize) -> usize {
 }
 
 /// Whether a cut would tear a grapheme.
-fn torn(text: &str, at: usize) -> bool {
+pub(crate) fn torn(text: &str, at: usize) -> bool {
     let last = text[..at].chars().next_back();
     let Some((before, after)) = last.zip(text[at..].chars().next()) else { return false };
     if after.is_ascii() {

@@ -15,6 +15,13 @@ pub(crate) struct Place {
     pub part: u32,
 }
 
+impl Place {
+    /// Its place in the order of the body.
+    pub(crate) fn order(self) -> u64 {
+        u64::from(self.body) << 32 | u64::from(self.part)
+    }
+}
+
 /// Short name of content taken out of the view: the first 48 bits of its SHA-256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ref(pub(crate) [u8; 6]);
@@ -23,9 +30,8 @@ impl Ref {
     /// The reference of a content.
     pub fn of(content: &str) -> Ref {
         let digest = Sha256::digest(content.as_bytes());
-        let mut bytes = [0; 6];
-        bytes.copy_from_slice(&digest[..6]);
-        Ref(bytes)
+        let [a, b, c, d, e, f, ..]: [u8; 32] = digest.into();
+        Ref([a, b, c, d, e, f])
     }
 
     /// Reads the twelve hexadecimal digits that a marker shows.
@@ -34,17 +40,14 @@ impl Ref {
         if text.len() != 12 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return None;
         }
-        let mut bytes = [0; 6];
-        for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-            *byte = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
-        }
+        let [_, _, bytes @ ..] = u64::from_str_radix(text, 16).ok()?.to_be_bytes();
         Some(Ref(bytes))
     }
 }
 
 impl fmt::Display for Ref {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&crate::engine::hex(&self.0))
     }
 }
 

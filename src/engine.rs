@@ -8,7 +8,6 @@ mod outcome;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BinaryHeap;
 
 use sha2::{Digest, Sha256};
 
@@ -23,6 +22,7 @@ use crate::error::{Error, ErrorCode};
 use crate::format::{Format, FormatName, Reading, detect, read_messages, read_rest};
 use crate::json::Value;
 use crate::options::{Options, invalid};
+use crate::order::sort;
 use crate::recall::{self, RecallArgs, RecallStep};
 use crate::stage::summarize::WRAPPER;
 use crate::stage::{Stage, preset};
@@ -612,7 +612,7 @@ impl Engine {
         let repairs = units.iter().flat_map(|unit| self.view().unit(unit).repairs);
         let mut problems: Vec<Problem> =
             repairs.map(|repair| Problem::of(repair, format)).collect();
-        problems.sort_by_key(|problem| problem.index);
+        sort(&mut problems, |problem| u64::from(problem.index));
         problems
     }
 
@@ -893,7 +893,7 @@ impl Engine {
         if stale.is_empty() {
             return moved;
         }
-        let mut places = BinaryHeap::new();
+        let mut places = Vec::new();
         let body = self.transcript.messages.get(lead as usize..).unwrap_or_default();
         for (message, body) in body.iter().zip(0u32..) {
             for (part, at) in message.parts.iter().zip(0u32..) {
@@ -903,7 +903,7 @@ impl Engine {
                 }
             }
         }
-        let places = places.into_sorted_vec();
+        sort(&mut places, |(anchor, _)| u64::from(*anchor));
         let mut lost = 0;
         for place in stale {
             let Some(decision) = self.decisions.parts.remove(place) else { continue };

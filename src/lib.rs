@@ -34,6 +34,7 @@ mod format;
 mod ids;
 mod json;
 mod options;
+mod order;
 mod overflow;
 mod recall;
 mod sizes;

@@ -10,6 +10,7 @@ pub(crate) use crate::cut::{boundary, ends};
 use crate::decision::{Action, Decision, Decisions, Place};
 use crate::format::{Format, FormatName};
 use crate::json::{Json, Value, mended, write_string};
+use crate::order::sort;
 use crate::transcript::{
     Flaw, Link, Message, Pairing, Part, PartKind, Role, Shape, Step, Transcript, Unit,
 };
@@ -323,7 +324,7 @@ impl View<'_> {
         let calls = self.transcript.messages[run.start as usize..run.end as usize].iter();
         let links = calls.flat_map(|message| message.calls().filter_map(|(_, call)| call.link));
         let mut with: Vec<u32> = links.map(|link| link.message).collect();
-        with.sort_unstable();
+        sort(&mut with, |message| u64::from(*message));
         with.dedup();
         if self.format.result_part("", "", "").is_some() {
             return self.results_together(run, &with, end, renamed, out);

@@ -13,6 +13,7 @@ use crate::budget::Budget;
 use crate::decision::{Action, Decisions, Place};
 use crate::error::{Error, ErrorCode};
 use crate::options::invalid;
+use crate::order::sort;
 use crate::overflow::{self, ErrorClass};
 use crate::stage::custom::{Wanted, Work};
 use crate::stage::{
@@ -372,7 +373,7 @@ impl Engine {
             self.take_parts(burst, StageName::Custom, parts);
         }
         let mut runs = work.runs;
-        runs.sort_by_key(|run| run.from);
+        sort(&mut runs, |run| u64::from(run.from));
         self.hide(burst, StageName::Custom, runs);
         let hidden = self.decisions.hidden();
         puts.retain(|proposal| proposal.place.body >= hidden || self.shows(proposal.place));
@@ -581,7 +582,7 @@ impl Engine {
         mut proposals: Vec<Proposal>,
     ) {
         // Replies come in any order; outcomes do not.
-        proposals.sort_by_key(|proposal| proposal.place);
+        sort(&mut proposals, |proposal| proposal.place.order());
         burst.took(stage);
         for Proposal { place, decision, saved } in proposals {
             self.decisions.parts.insert(place, decision);

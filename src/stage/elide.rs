@@ -3,11 +3,9 @@
 //! It runs only when nothing else can make the view fit: a giant result, a giant paste, a batch
 //! of parallel results. All of them are brought to one common size, so that shares are fair.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use super::{NOTE, Proposal, Situation};
 use crate::decision::{Action, Place};
+use crate::order::sort;
 use crate::transcript::{Message, Part, PartKind, Role};
 
 pub(super) fn plan(situation: &Situation<'_>) -> Vec<Proposal> {
@@ -58,13 +56,13 @@ fn parts<'a>(situation: &Situation<'a>, wanted: impl Fn(&Part) -> bool) -> Vec<S
 
 /// Cuts the largest parts to one size such that `excess` tokens go.
 fn share(situation: &Situation<'_>, parts: &[Sized<'_>], excess: u32) -> Vec<Proposal> {
-    let sizes: BinaryHeap<Reverse<u32>> = parts.iter().map(|part| Reverse(part.0)).collect();
-    let sizes = sizes.into_sorted_vec();
+    let mut sizes: Vec<u32> = parts.iter().map(|part| part.0).collect();
+    sort(&mut sizes, |size| u64::from(u32::MAX - size));
     let mut sum = 0u64;
     let mut cap = 0u64;
-    for (count, Reverse(size)) in (1u64..).zip(&sizes) {
+    for (count, size) in (1u64..).zip(&sizes) {
         sum += u64::from(*size);
-        let next = sizes.get(count as usize).map_or(0, |next| u64::from(next.0));
+        let next = sizes.get(count as usize).map_or(0, |next| u64::from(*next));
         // All of the `count` largest at `cap` would free exactly the excess.
         cap = sum.saturating_sub(u64::from(excess) + count * u64::from(NOTE)) / count;
         if cap >= next {

@@ -23,6 +23,7 @@ use crate::decision::{Action, Decision, Place, Ref};
 use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
 use crate::options::{invalid, whole};
+use crate::order::sort;
 use crate::transcript::{Message, Part, PartKind, Unit};
 use crate::view::View;
 
@@ -379,7 +380,7 @@ impl<'a> Situation<'a> {
                     (Place { body: index - transcript.lead, part }, message, call)
                 }));
             }
-            found.sort_by_key(|(place, ..)| *place);
+            sort(&mut found, |(place, ..)| place.order());
         }
         found.retain(|(place, message, part)| self.may_shrink(stage, *place, message, part));
         found

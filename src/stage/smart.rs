@@ -10,6 +10,7 @@ use std::collections::BinaryHeap;
 use super::drop::NOTE;
 use super::{Plan, Run, Situation, Stage, fails};
 use crate::decision::Place;
+use crate::order::sort;
 use crate::summary::audit::identifiers::identifiers;
 use crate::summary::audit::reading::{fnv, mentions, rules};
 use crate::transcript::{Message, PartKind, Role, Unit};
@@ -29,7 +30,7 @@ pub(super) fn plan(stage: &Stage, situation: &Situation<'_>) -> Plan {
         for index in unit.start..unit.end {
             worth += value(situation, index, &mut names);
         }
-        names.sort_unstable();
+        sort(&mut names, |name| *name);
         names.dedup();
         let named = names.iter().filter(|name| later.has(**name)).count() as u64;
         names.into_iter().for_each(|name| later.add(name));

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use crate::cut::torn;
+
 /// Words that make a sentence of the user a rule, unless they tell of somebody's
 /// habits ("I always ...").
 #[rustfmt::skip]
@@ -113,27 +115,6 @@ pub(crate) fn clip_front(text: &str, max: usize) -> &str {
     }
     let near = text.as_bytes()[at..].iter().take(24).position(|byte| *byte == b' ');
     text[at + near.unwrap_or(0)..].trim_start()
-}
-
-/// Whether a cut would tear a grapheme.
-fn torn(text: &str, at: usize) -> bool {
-    let flag = |c: char| ('\u{1F1E6}'..='\u{1F1FF}').contains(&c);
-    match (text[..at].chars().next_back(), text[at..].chars().next()) {
-        (_, Some(c)) if c.is_ascii() => false,
-        (Some(before), Some(after)) => {
-            before == '\u{200D}'
-                || flag(before) && flag(after)
-                || matches!(after,
-                    '\u{300}'..='\u{36F}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5BD}'
-                    | '\u{64B}'..='\u{65F}' | '\u{900}'..='\u{903}' | '\u{93A}'..='\u{94F}'
-                    | '\u{E31}' | '\u{E34}'..='\u{E3A}' | '\u{E47}'..='\u{E4E}'
-                    | '\u{1160}'..='\u{11FF}' | '\u{1AB0}'..='\u{1AFF}' | '\u{1DC0}'..='\u{1DFF}'
-                    | '\u{200D}' | '\u{20D0}'..='\u{20FF}' | '\u{3099}'..='\u{309A}'
-                    | '\u{FE00}'..='\u{FE0F}' | '\u{FE20}'..='\u{FE2F}'
-                    | '\u{1F3FB}'..='\u{1F3FF}' | '\u{E0020}'..='\u{E007F}')
-        }
-        _ => false,
-    }
 }
 
 /// One line of at most `max` bytes: white space collapsed, control characters
