@@ -152,7 +152,9 @@ test('F06: an iterative summary goes on from the last, and no message falls betw
 test('F07: equal results are told once, and large ones become previews, before any summary', async () => {
   const messages = agent(6, 9000);
   messages[3].content = messages[5].content = output(1, 9000);
-  const outcome = await new Compactor({ window: 24_000, preset: 'late', tail: 2000 }).compact(messages);
+  const outcome = await new Compactor({ window: 24_000, preset: 'late', tail: 2000 }).compact(
+    messages,
+  );
   const kinds = outcome.decisions.map(({ kind, index }) => `${kind} ${index}`);
   assert.ok(kinds.includes('duplicate 3') && kinds.some((kind) => kind.startsWith('offloaded')));
   assert.equal(outcome.summary, null);
