@@ -68,7 +68,8 @@ impl Engine {
         let calibration = self.calibration.models.iter().map(|learned| {
             let ratio = (learned.ratio * 1e6).round() as u32;
             let mut row = Writer(String::from("["));
-            row.item(&*learned.model).item(learned.samples).item(ratio).close("]")
+            row.item(&*learned.model).item(learned.samples).item(ratio);
+            row.item(learned.last.0).item(learned.last.1).close("]")
         });
         out.rows("calibration", calibration);
         let windows = self
@@ -399,7 +400,10 @@ fn read_learned(row: Value<'_>) -> Option<Learned> {
     let model = row.next()?.string()?.into_owned();
     let samples = row.next()?.count()?;
     let ratio = f64::from(row.next()?.count()?.clamp(200_000, 5_000_000)) / 1e6;
-    Some(Learned { model, samples, ratio })
+    // Early checkpoints say no more.
+    let mut count = || row.next().map_or(Some(0), |value| value.count());
+    let last = (count()?, count()?);
+    Some(Learned { model, samples, ratio, last })
 }
 
 fn reference(value: Value<'_>) -> Option<Ref> {

@@ -78,7 +78,8 @@ fn w02_a_fresh_parallel_batch_over_the_window_is_cut_in_fair_shares() {
     let mut all = vec![user("compare these"), calls(&ids, "x")];
     all.extend(ids.iter().map(|id| result(id, &format!("{} end-{id}", long(id, 8_000)))));
     for overflow in [false, true] {
-        let mut host = Host::new(&format!("{{\"window\":{}}}", if overflow { 1_000_000 } else { 64_000 }));
+        let mut host =
+            Host::new(&format!("{{\"window\":{}}}", if overflow { 1_000_000 } else { 64_000 }));
         host.ingest(&all);
         let request = if overflow { refused(Some(64_000)) } else { PlanRequest::default() };
         let outcome = host.plan(request);
@@ -330,7 +331,10 @@ fn w10_whatever_left_the_view_comes_back() {
     all.extend(pairs(12, 300));
     all.extend([calls(&["s"], "short"), result("s", "short needle-result")]);
     all.extend(chat(3, 200));
-    let json = options(100_000, r#""tail":2,"store":true,"stages":["offload","clear",{"stage":"media","keepLast":0}]"#);
+    let json = options(
+        100_000,
+        r#""tail":2,"store":true,"stages":["offload","clear",{"stage":"media","keepLast":0}]"#,
+    );
     let (mut host, outcome) = forced_host(&json, &all);
     let taken: Vec<(u32, String)> =
         outcome.decisions.iter().map(|one| (one.index, one.reference.clone().unwrap())).collect();
@@ -420,7 +424,8 @@ fn w11_a_content_that_a_store_changed_is_refused_and_any_text_can_be_stored() {
 #[test]
 fn w12_an_edit_of_equal_length_is_seen() {
     let mut all = [vec![user("pay alice 10/yes"), assistant("done")], chat(31, 100)].concat();
-    let (mut host, outcome) = forced_host(&options(100_000, r#""tail":2,"stages":["summarize"]"#), &all);
+    let (mut host, outcome) =
+        forced_host(&options(100_000, r#""tail":2,"stages":["summarize"]"#), &all);
     assert!(outcome.summary.is_some());
     all[0] = user("pay mallo 99/no!");
     host.engine.ingest(0, &format!("[{}]", all.join(",")), &[]).unwrap();
@@ -482,7 +487,8 @@ fn w15_what_the_documentation_says_is_what_happens() {
     assert!(!host.store.is_empty());
     // Covered messages are messages, not pieces of them.
     let all = pairs(30, 200);
-    let (host, outcome) = forced_host(&options(100_000, r#""tail":2,"stages":["summarize"]"#), &all);
+    let (host, outcome) =
+        forced_host(&options(100_000, r#""tail":2,"stages":["summarize"]"#), &all);
     let covered = outcome.summary.unwrap().covered as usize;
     assert_eq!(shown(&host)[1..], all[covered..]);
     // Watermarks are those of the page that users read.
@@ -508,7 +514,9 @@ fn w16_text_of_a_tool_cannot_leave_its_fence_nor_become_a_users() {
         let open = prompt.find("<transcript-").unwrap();
         let fence = &prompt[open + 1..open + prompt[open..].find('>').unwrap()];
         assert_eq!(prompt.matches(&format!("</{fence}>")).count(), 1);
-        assert!(prompt.find("wire the money").unwrap() < prompt.find(&format!("</{fence}>")).unwrap());
+        assert!(
+            prompt.find("wire the money").unwrap() < prompt.find(&format!("</{fence}>")).unwrap()
+        );
         text(good_summary(&format!("it says {evil}")))
     });
     assert!(outcome.summary.is_some());
@@ -600,7 +608,9 @@ fn w19_pins_tools_errors_and_the_unseen_are_spared() {
         assert!(shown(&host).contains(&all[kept]), "{kept}");
     }
     // Pins outlive every stage: the rule of mid-conversation, and the task.
-    for stages in ["\"summarize\"", "\"drop\"", "\"smart\"", "\"clear\",\"summarize\",\"drop\",\"elide\""] {
+    for stages in
+        ["\"summarize\"", "\"drop\"", "\"smart\"", "\"clear\",\"summarize\",\"drop\",\"elide\""]
+    {
         let json = options(1_200, &format!("\"tail\":2,\"stages\":[{stages}]"));
         let mut host = Host::new(&json);
         host.engine.ingest(0, &format!("[{}]", all.join(",")), &[1, 2]).unwrap();
@@ -648,4 +658,334 @@ fn w20_reasoning_text_and_calls_of_one_answer_stay_together_and_orphans_go() {
     assert_sound(&host, &outcome);
     let kinds: Vec<&str> = outcome.repairs.iter().map(|repair| repair.kind).collect();
     assert_eq!(kinds, ["orphan_result", "unanswered_call"]);
+}
+
+// ---- estimation ---------------------------------------------------------------------
+
+/// A text of the corpus, and the tokens that o200k really makes of it.
+fn corpus(name: &str) -> (String, u32) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/");
+    let truth = std::fs::read_to_string([folder, "truth.tsv"].concat()).unwrap();
+    let row = truth.lines().find(|row| row.starts_with(&format!("{name}\t"))).expect("a text");
+    let text = std::fs::read_to_string([folder, name].concat()).unwrap();
+    (text, row.split('\t').nth(1).unwrap().parse().unwrap())
+}
+
+#[test]
+fn w21_logs_json_numbers_and_ids_are_estimated_as_well_as_prose() {
+    let texts = "logs.gcc logs.mixed json.orders json.orders_pretty json.jsonl tools.ls csv.orders \
+        hex.dump hex.sha uuid.list base64.text base64.line minified.d3 english.gpl";
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/test/");
+    let mut read = 0;
+    for name in texts.split_whitespace() {
+        if !std::path::Path::new(&format!("{folder}{name}.txt")).exists() {
+            continue;
+        }
+        read += 1;
+        let (text, real) = corpus(&format!("test/{name}.txt"));
+        let found = f64::from(size(&[user(&text)])) / f64::from(real);
+        assert!((0.85..1.20).contains(&found), "{name}: {found}");
+    }
+    assert!(read >= 10, "{read}");
+}
+
+#[test]
+fn w22_a_report_is_used_once_for_its_view_and_its_model() {
+    let (mut count, all) = (1, chat(601, 60));
+    let mut host = Host::new(&options(1_000_000, ""));
+    let mut turn = |host: &mut Host, request: PlanRequest| {
+        count += 2;
+        host.ingest(&all[..count]);
+        host.plan(request);
+    };
+    turn(&mut host, PlanRequest::default());
+    let exact = used(host.engine.estimate().tokens);
+    turn(&mut host, exact);
+    // An endpoint that reports now and then: what it does not report teaches nothing.
+    for _ in 0..20 {
+        turn(&mut host, PlanRequest::default());
+    }
+    assert_eq!(host.engine.estimate().ratio, 1.0);
+
+    // A server that cuts what does not fit reports the same size for ever.
+    let mut host = Host::new(&options(1_000_000, ""));
+    turn(&mut host, PlanRequest::default());
+    let stuck = host.engine.estimate().tokens;
+    for _ in 0..40 {
+        turn(&mut host, used(stuck));
+    }
+    assert!(host.engine.estimate().tokens > stuck * 2);
+    assert!(host.engine.estimate().ratio > 0.95, "{}", host.engine.estimate().ratio);
+    // So it does when the first report already is of that kind.
+    let mut host = Host::new(&options(1_000_000, ""));
+    turn(&mut host, PlanRequest::default());
+    let stuck = host.engine.estimate().tokens / 4;
+    for at in 0..40 {
+        turn(&mut host, used(stuck + at % 3));
+    }
+    assert!(host.engine.estimate().ratio > 0.95, "{}", host.engine.estimate().ratio);
+    let mut restored = Host::restore(&options(1_000_000, ""), &host.engine.checkpoint());
+    restored.ingest(&all[..count]);
+    restored.plan(used(stuck));
+    assert_eq!(restored.engine.estimate().ratio, host.engine.estimate().ratio);
+
+    // What one model's reports taught is not applied to another.
+    let json = |model: &str| options(1_000_000, &format!("\"model\":\"{model}\""));
+    let mut host = Host::new(&json("one"));
+    host.turn(&chat(9, 60));
+    host.plan(used(host.engine.estimate().tokens * 2));
+    assert_eq!(host.engine.estimate().ratio, 2.0);
+    let mut other = Host::restore(&json("other"), &host.engine.checkpoint());
+    other.ingest(&chat(9, 60));
+    assert_eq!(other.engine.estimate().ratio, 1.0);
+}
+
+/// A PNG of these dimensions, as far as its header.
+fn png(width: u32, height: u32) -> String {
+    let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+    bytes.extend(width.to_be_bytes());
+    bytes.extend(height.to_be_bytes());
+    bytes.extend([8, 6, 0, 0, 0]);
+    let mut out = "data:image/png;base64,".to_owned();
+    for three in bytes.chunks(3) {
+        let word = three.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte));
+        let word = word << (8 * (3 - three.len()));
+        for at in 0..=three.len() as u32 {
+            let digit = (word >> (18 - 6 * at) & 63) as usize;
+            out.push(char::from(
+                b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[digit],
+            ));
+        }
+        out.push_str(&"=".repeat(3 - three.len()));
+    }
+    out
+}
+
+fn image(url: &str, detail: &str) -> String {
+    let image = json!({"type": "image_url", "image_url": {"url": url, "detail": detail}});
+    json!({"role": "user", "content": [image]}).to_string()
+}
+
+#[test]
+fn w23_images_files_signatures_and_ids_cost_what_they_are() {
+    let (small, large) = (image(&png(64, 64), "high"), image(&png(2_000, 2_000), "high"));
+    let low = image(&png(2_000, 2_000), "low");
+    let sizes = [&small, &large, &low].map(|one| size(&[one.clone()]));
+    assert!(sizes[0] < sizes[1] && sizes[2] < sizes[1], "{sizes:?}");
+    // What cannot be read has a flat price, which the host can set.
+    let file = json!({"role": "user", "content": [
+        {"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0x", "filename": "a.pdf"}}]});
+    let file = [file.to_string()];
+    let mut dear = Host::new(r#"{"fileTokens":9000}"#);
+    dear.ingest(&file);
+    assert!(dear.engine.estimate().tokens > 9_000 && size(&file) < 9_000);
+    // A long signature is a long text.
+    let signed = |bytes: usize| {
+        let thinking = json!({"type": "thinking", "thinking": "so",
+            "signature": "EqQBCkYIBxgC".repeat(bytes / 12)});
+        let all = [
+            json!({"role": "user", "content": "go"}),
+            json!({"role": "assistant", "content": [thinking, {"type": "text", "text": "done"}]}),
+        ];
+        let mut host = Host::new(r#"{"format":"anthropic"}"#);
+        host.ingest(&all.map(|one| one.to_string()));
+        host.engine.estimate().tokens
+    };
+    assert!(signed(40_000) > signed(1_200) + 5_000, "{} {}", signed(40_000), signed(1_200));
+    // So are ids of calls, and instructions beside the messages.
+    let of_id = |id: &str| size(&[calls(&[id], "x"), result(id, "ok")]);
+    assert!(of_id(&"call_8f3a9c2b7d".repeat(6)) > of_id("c") + 20);
+    let mut host = Host::new("{}");
+    host.engine.set_system(&json!(long("rules", 500)).to_string()).unwrap();
+    assert!(host.engine.estimate().tokens > 500);
+}
+
+#[test]
+fn w24_thresholds_are_tokens_in_every_script() {
+    let han = "今天天气很好我们去公园散步".repeat(130);
+    let latin = "word ".repeat(han.chars().count() / 5);
+    assert!(han.chars().count() >= latin.len());
+    let stage = r#""tail":2,"stages":[{"stage":"offload","keepLast":0}]"#;
+    for (text, taken) in [(&han, true), (&latin, false)] {
+        let all = [vec![user("x")], pair("c", text).to_vec(), chat(3, 100)].concat();
+        let (_, outcome) = forced_host(&options(100_000, stage), &all);
+        assert_eq!(!outcome.decisions.is_empty(), taken, "{} chars", text.chars().count());
+    }
+}
+
+// ---- cost ---------------------------------------------------------------------------
+
+#[test]
+fn w25_a_turn_reads_and_counts_only_what_is_new() {
+    let counted = Rc::new(Cell::new(0));
+    let mut host = Host::new(&options(1_000_000, ""));
+    let calls = Rc::clone(&counted);
+    host.engine.set_tokenizer(Box::new(move |text| {
+        calls.set(calls.get() + 1);
+        Some(text.len() as u32 / 4)
+    }));
+    let all = chat(2_001, 20);
+    let mut most = 0;
+    for count in 1..=all.len() {
+        counted.set(0);
+        host.turn(&all[..count]);
+        host.engine.render_json();
+        most = most.max(counted.get());
+    }
+    assert!(most <= 3, "{most} texts in one turn");
+    // Nor is anything drawn again that stands: the render says so.
+    let drawn = host.engine.render(0, 0, 0);
+    host.ingest(&chat(2_003, 20));
+    let again = host.engine.render(drawn.epoch, drawn.unit, drawn.items_before);
+    let items: u32 = again.items.len() as u32;
+    assert!(again.keep >= 1_999 && items <= 4, "{} {items}", again.keep);
+}
+
+#[test]
+fn w26_state_is_small_and_shrinks_under_the_summary() {
+    let mut all = vec![user("start")];
+    for at in 0..1_000 {
+        all.extend(pair(&format!("c{at}"), &long(&format!("r{at}"), 400)));
+    }
+    all.extend([assistant("done"), user("next")]);
+    let stage = r#""tail":2,"stages":[{"stage":"offload","keepLast":0,"minTokens":150,"previewTokens":100}]"#;
+    let (host, outcome) = forced_host(&options(1_000_000, stage), &all);
+    assert_eq!(outcome.decisions.len(), 1_000);
+    let saved = host.engine.checkpoint();
+    assert!(saved.len() < 40_000, "{} bytes", saved.len());
+    assert!(!saved.contains("word"), "it holds no text of the conversation");
+    let mut folded =
+        Host::restore(&options(1_000_000, r#""tail":2,"stages":["summarize"]"#), &saved);
+    folded.ingest(&all);
+    assert!(folded.plan(forced()).summary.is_some());
+    assert!(folded.engine.checkpoint().len() < 20_000);
+}
+
+#[test]
+fn w27_previews_show_the_end_and_become_markers_when_room_runs_out() {
+    let mut host = Host::new(&options(20_000, r#""stages":["offload","clear"]"#));
+    let mut all = vec![user("start")];
+    let mut kinds = Vec::new();
+    for at in 0..150 {
+        let text = format!("{} total-{at}: 1 error", long(&format!("r{at}"), 1_300));
+        all.extend(pair(&format!("c{at}"), &text));
+        let outcome = host.turn(&all);
+        assert_sound(&host, &outcome);
+        if outcome.compacted && decided(&outcome, "offloaded").len() == outcome.decisions.len() {
+            let index = outcome.decisions[0].index as usize;
+            assert!(shown(&host)[index].contains(&format!("total-{}: 1 error", (index - 2) / 2)));
+        }
+        kinds.extend(outcome.decisions.into_iter().map(|one| (one.index, one.kind)));
+    }
+    let upgraded = kinds
+        .iter()
+        .filter(|(index, kind)| *kind == "cleared" && kinds.contains(&(*index, "offloaded")));
+    assert!(upgraded.count() > 10);
+    assert!(host.engine.estimate().full.unwrap() < 0.90);
+}
+
+#[test]
+fn w28_what_a_burst_costs_is_told_and_can_be_limited() {
+    let all = [pairs(20, 300), vec![assistant("done"), user("next")]].concat();
+    let host = |stage: &str| {
+        let mut host = Host::new(&options(
+            100_000,
+            &format!("\"compactAt\":1000,\"compactTo\":900,\"tail\":2,\"stages\":[{stage}]"),
+        ));
+        let outcome = host.turn(&all);
+        (host, outcome)
+    };
+    let (clear, outcome) = host("\"clear\"");
+    let cache = outcome.cache.unwrap();
+    assert_eq!(cache.prefix_tokens + cache.reread_tokens, outcome.tokens_after);
+    assert!(clear.engine.render_json().len() > cache.prefix_bytes as usize);
+    // A burst that would free too little for a cold cache does not begin.
+    let (_, outcome) = host(r#"{"stage":"clear","clearAtLeast":20000}"#);
+    assert!(!outcome.compacted && outcome.cache.is_none());
+    let mut frugal =
+        Host::new(&options(100_000, r#""compactAt":1000,"compactTo":900,"minBurst":0.5"#));
+    let few = pairs(3, 300);
+    assert!(!frugal.turn(&few).compacted);
+    // The summarizer's prompt can go behind the view that the provider has in its cache.
+    let mut append = Host::new(&options(
+        100_000,
+        r#""tail":2,"summarizer":true,"stages":["summarize"],"summary":{"request":"append"}"#,
+    ));
+    append.ingest(&all);
+    let mut views = 0;
+    drain(&mut append, forced(), |effect| {
+        let Effect::Summarize { view, system, .. } = effect else { panic!("{effect:?}") };
+        views += usize::from(view.is_some() && system.is_empty());
+        text(good_summary("noted"))
+    });
+    assert!(views > 0);
+}
+
+#[test]
+fn w29_repeated_results_and_what_says_least_leave_first() {
+    let same = long("the same file", 200);
+    let mut all = vec![user("start")];
+    all.extend([calls(&["a"], "a.rs"), result("a", &same)]);
+    all.extend([calls(&["b"], "b.rs"), result("b", &same)]);
+    all.extend([calls(&["c"], "c.rs"), result("c", &long("an older state", 200))]);
+    all.extend([calls(&["d"], "c.rs"), result("d", &long("a newer state", 200))]);
+    all.extend([assistant("done"), user("next")]);
+    let (host, outcome) = forced_host(&options(100_000, r#""tail":2,"stages":["dedupe"]"#), &all);
+    assert_eq!(decided(&outcome, "duplicate"), [2]);
+    assert_eq!(decided(&outcome, "superseded"), [6]);
+    assert!(shown(&host).contains(&all[4]) && shown(&host).contains(&all[8]));
+
+    let mut all = vec![user("Port it. You must never change the wire format.")];
+    all.extend(pairs(12, 200).split_off(1));
+    all.extend(chat(3, 100));
+    let json = options(1_800, r#""preset":"smart","tail":250"#);
+    let mut host = Host::new(&json);
+    let outcome = host.turn(&all);
+    assert!(outcome.stages.iter().any(|stage| stage == "smart"), "{outcome:?}");
+    assert!(shown(&host).contains(&all[0]), "a rule of the user outlives older and newer results");
+}
+
+#[test]
+fn w30_outcomes_are_numbers_with_ids_and_a_plan_can_be_tried_first() {
+    let all = [pairs(12, 300), vec![assistant("done"), user("next")]].concat();
+    let mut host = Host::new(&options(3_000, r#""stages":["clear","drop"]"#));
+    host.ingest(&all);
+    let before = (host.engine.checkpoint(), host.engine.render_json());
+    let dry = host.plan(PlanRequest { dry_run: true, ..PlanRequest::default() });
+    assert!(dry.compacted && (host.engine.checkpoint(), host.engine.render_json()) == before);
+    let outcome = host.plan(PlanRequest::default());
+    assert_eq!(outcome.decisions, dry.decisions);
+    let told = serde_json::to_value(&outcome).unwrap();
+    for decision in told["decisions"].as_array().unwrap() {
+        let index = decision["index"].as_u64().unwrap() as u32;
+        assert!(decision["tokensSaved"].as_u64().unwrap() > 0);
+        assert!(decision["reason"].is_string() && decision["stage"].is_string());
+        let explained = host.engine.explain(index).unwrap();
+        assert_eq!(explained.standing, Standing::Changed);
+        assert_eq!(explained.parts[0].decision, decision["kind"].as_str());
+    }
+    let stats = host.engine.stats();
+    assert_eq!(stats.tokens_saved, outcome.tokens_before - outcome.tokens_after);
+    assert_eq!((stats.bursts, stats.parts as usize), (1, outcome.decisions.len()));
+    assert!(!told.to_string().contains("word word"), "no copy of the transcript");
+}
+
+#[test]
+fn w31_the_same_input_gives_the_same_bytes_and_the_engine_does_no_io() {
+    // The whole loop is a function of inputs: two engines that are told the same say the same, at
+    // every step; `golden.json` holds them to it in every runtime.
+    let all = [pairs(30, 200), chat(9, 100)].concat();
+    let run = || {
+        let mut host = Host::new(&options(4_000, r#""summarizer":true,"store":true"#));
+        let mut trace = Vec::new();
+        for end in (3..=all.len()).step_by(3) {
+            let outcome = host.turn(&all[..end]);
+            trace.push(serde_json::to_string(&outcome).unwrap());
+            trace.push(host.engine.render_json());
+            trace.push(host.engine.checkpoint());
+        }
+        trace.extend(host.prompts);
+        trace
+    };
+    assert_eq!(run(), run());
 }
