@@ -55,9 +55,9 @@ impl Calibration {
             return;
         }
         let learned = self.of(model);
-        let (last, before) = (learned.last.0, f64::from(learned.last.1));
-        let expected = f64::from(raw.saturating_sub(last)) * learned.ratio;
-        if last > 0 && expected > GROWTH && real - before < expected / 5.0 {
+        let grown = f64::from(raw.saturating_sub(learned.last.0));
+        let more = real - f64::from(learned.last.1);
+        if learned.last.0 > 0 && grown > GROWTH && more * OUTLIER < grown {
             if learned.ratio < TRUNCATED {
                 (learned.ratio, learned.samples) = (1.0, 0);
             }

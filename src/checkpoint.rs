@@ -80,6 +80,9 @@ impl Engine {
         if let Some(measured) = self.measured {
             out.member("measured", measured);
         }
+        if let Some(before) = self.before_burst {
+            out.member("beforeBurst", before);
+        }
         if self.breaker != Breaker::default() {
             let mut row = Writer(String::from("["));
             row.item(self.breaker.failures).item(self.breaker.turns);
@@ -175,6 +178,7 @@ impl Engine {
             };
         }
         engine.measured = saved.0.count("measured")?;
+        engine.before_burst = saved.0.count("beforeBurst")?;
         let failures = saved.rows("failures")?;
         if let [failures, turns, at @ ..] = &failures[..] {
             let read = |value: &Value<'_>| value.count().ok_or_else(|| damaged("failures"));

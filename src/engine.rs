@@ -101,7 +101,7 @@ pub struct Engine {
     /// Raw tokens of the view that the next usage report will measure.
     pub(crate) measured: Option<u32>,
     /// Raw tokens of the view before the last burst: a usage report may still be about that one.
-    before_burst: Option<u32>,
+    pub(crate) before_burst: Option<u32>,
     pub(crate) breaker: Breaker,
     /// Planning rests until the view has this many tokens or its tail begins elsewhere; body index.
     pub(crate) rest: Option<(u32, u32)>,

@@ -11,8 +11,8 @@ use common::host::{Host, Mood, SECRET, good_summary};
 use common::{openai_chat, openai_responses};
 use serde_json::{Value, json};
 use tidemark::{
-    Author, Effect, Engine, ErrorClass, Outcome, Overflow, PlanRequest, Reason, RecallArgs,
-    RecallStep, Ref, Standing, classify,
+    Author, Effect, ErrorClass, Outcome, Overflow, PlanRequest, Reason, RecallArgs, RecallStep,
+    Standing, classify,
 };
 
 /// The view fits, and a provider would take it.

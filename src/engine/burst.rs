@@ -130,14 +130,15 @@ impl Engine {
             self.breaker.turns = self.breaker.turns.saturating_add(1);
         }
         let measured = self.measured.take();
-        let before_burst = self.before_burst.take();
         if let (Some(usage), Some(raw), None) = (request.usage, measured, &request.overflow) {
             let model = self.model().to_owned();
             let off =
                 |raw: u32| (usage.input_tokens / f64::from(raw.max(1)) / self.ratio()).ln().abs();
-            // A report that fits the view before the burst far better is about that one.
-            if !before_burst.is_some_and(|before| off(before) + 0.3 < off(raw)) {
+            // A report that fits the view before the burst far better is about that one, however
+            // often it is handed over.
+            if !self.before_burst.is_some_and(|before| off(before) + 0.3 < off(raw)) {
                 self.calibration.sample(&model, usage.input_tokens, raw);
+                self.before_burst = None;
             }
         }
         self.note_growth();
@@ -741,7 +742,7 @@ impl Engine {
     fn finish(&mut self, burst: Burst) -> Step {
         let tokens = self.tokens();
         let compacted = !burst.decisions.is_empty();
-        self.before_burst = compacted.then_some(burst.raw);
+        self.before_burst = compacted.then_some(burst.raw).or(self.before_burst);
         let fits = tokens <= burst.budget.usable;
         let reason = match (compacted, fits) {
             (_, false) => Reason::CannotFit,
