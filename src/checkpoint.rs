@@ -83,6 +83,9 @@ impl Engine {
         if let Some(before) = self.before_burst {
             out.member("beforeBurst", before);
         }
+        if let Some(stale) = self.stale {
+            out.member("staleUsage", stale);
+        }
         if self.breaker != Breaker::default() {
             let mut row = Writer(String::from("["));
             row.item(self.breaker.failures).item(self.breaker.turns);
@@ -179,6 +182,7 @@ impl Engine {
         }
         engine.measured = saved.0.count("measured")?;
         engine.before_burst = saved.0.count("beforeBurst")?;
+        engine.stale = saved.0.count("staleUsage")?;
         let failures = saved.rows("failures")?;
         if let [failures, turns, at @ ..] = &failures[..] {
             let read = |value: &Value<'_>| value.count().ok_or_else(|| damaged("failures"));
