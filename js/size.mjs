@@ -9,7 +9,7 @@ import { root } from './build.mjs';
  * Bytes of pkg/wasm/tidemark_bg.wasm, as it is and as a server would send it: what it has today and
  * little more. The aim is 250,000 and 100,000.
  */
-const limits = { raw: 486_000, gzip: 226_000 };
+const limits = { raw: 492_000, gzip: 229_000 };
 
 /** One line with the sizes; throws when the wasm is over a limit. */
 export async function checkSize() {

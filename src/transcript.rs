@@ -484,7 +484,9 @@ impl Transcript {
         let calls = |message: &Message| message.calls().next().is_some();
         let batch = || message.thought.is_some() || calls(&message) && last.is_some_and(calls);
         let same = said && self.pairing == Pairing::Loose && batch();
-        if same || last.is_some_and(|last| last.glued || message.joins) {
+        // Nothing in the body belongs to the leading system messages.
+        let opens = index == self.lead;
+        if same || !opens && last.is_some_and(|last| last.glued || message.joins) {
             first = Some(first.unwrap_or(index).min(index - 1));
         }
         self.marked |= message.pinned || message.compaction;

@@ -168,23 +168,34 @@ function loviaRecalls(identifier, view, transcript) {
 /** A policy of this process: nothing to close. */
 const here = (make) => (window, context) => ({ policy: make(window, context.count), close() {} });
 
-/** Options of tidemark's presets. */
-const PRESETS = [{ name: 'default', options: {} }];
+/** tidemark's presets by what they are for; those that ask the model for summaries do so here. */
+const PRESETS = [
+  'default',
+  'frugal',
+  'two-tier',
+  'smart',
+  'conversation',
+  'prune',
+  'summarize',
+  'sliding',
+  'truncate',
+];
+const WITH_MODEL = ['default', 'frugal', 'llm-summarize'];
 
-const ours = PRESETS.flatMap(({ name, options }) => [
-  {
-    name: `tidemark, ${name}`,
+const ours = [
+  ...PRESETS.map((preset) => ({
+    name: `tidemark, ${preset}`,
     packages: ['tidemark'],
-    make: here((window) => compactor({ window, ...options })),
-  },
-  {
-    name: `tidemark, ${name}, summaries by the model`,
+    make: here((window) => compactor({ window, preset })),
+  })),
+  ...WITH_MODEL.map((preset) => ({
+    name: `tidemark, ${preset}, summaries by the model`,
     packages: ['tidemark'],
     make: here((window) => {
-      return compactor({ window, ...options, summarizer: ({ prompt }) => summarize(prompt) });
+      return compactor({ window, preset, summarizer: ({ prompt }) => summarize(prompt) });
     }),
-  },
-]);
+  })),
+];
 
 const python = (file, recalls) => (window, context) => {
   return pythonPeer(context.python, file, [window], recalls);

@@ -35,6 +35,8 @@ impl Format for Anthropic {
         if draft.parts.iter().any(|part| part.kind == PartKind::Result) {
             role = Role::Tool;
         }
+        // In a conversation, only an answer may follow it.
+        draft.glued |= role == Role::System;
         // The provider's summary may begin a conversation, and then nothing may stand before it.
         if is_compaction(value) {
             role = Role::Other;
