@@ -298,7 +298,7 @@ fn w09_an_id_that_comes_again_undoes_no_decision() {
     all.extend(pair("c0", "a new result under an old id"));
     host.turn(&all);
     assert_eq!(shown(&host)[..before.len()], before, "all of the old view stands");
-    let new_ids: Vec<Value> = host.view().iter().flat_map(|one| ids(one)).collect();
+    let new_ids: Vec<Value> = host.view().iter().flat_map(ids).collect();
     assert!(new_ids.len() > 30);
     assert_eq!(openai_chat::problems(&host.view()), Vec::<String>::new());
 
@@ -770,7 +770,7 @@ fn image(url: &str, detail: &str) -> String {
 fn w23_images_files_signatures_and_ids_cost_what_they_are() {
     let (small, large) = (image(&png(64, 64), "high"), image(&png(2_000, 2_000), "high"));
     let low = image(&png(2_000, 2_000), "low");
-    let sizes = [&small, &large, &low].map(|one| size(&[one.clone()]));
+    let sizes = [&small, &large, &low].map(|one| size(std::slice::from_ref(one)));
     assert!(sizes[0] < sizes[1] && sizes[2] < sizes[1], "{sizes:?}");
     // What cannot be read has a flat price, which the host can set.
     let file = json!({"role": "user", "content": [
