@@ -8,6 +8,8 @@ pub(crate) struct Learned {
     pub samples: u32,
     /// Real tokens per estimated token.
     pub ratio: f64,
+    /// The last report that was believed: estimated and real tokens.
+    pub last: (u32, u32),
 }
 
 /// One state per model, since tokenizers differ.
@@ -25,7 +27,12 @@ impl Calibration {
     fn of(&mut self, model: &str) -> &mut Learned {
         let at = self.models.iter().position(|learned| learned.model == model);
         let at = at.unwrap_or_else(|| {
-            self.models.push(Learned { model: model.to_owned(), samples: 0, ratio: 1.0 });
+            self.models.push(Learned {
+                model: model.to_owned(),
+                samples: 0,
+                ratio: 1.0,
+                last: (0, 0),
+            });
             self.models.len() - 1
         });
         &mut self.models[at]
@@ -38,12 +45,25 @@ impl Calibration {
     /// The first samples weigh 1/n, later ones a fifth: they only smooth what is left of the
     /// estimate's own scatter. A sample that is off by more than [`SURPRISE`] says that the content
     /// has changed: it weighs a half, and so does the next.
+    ///
+    /// Some servers cut what does not fit and report the size of the rest. A report that stands
+    /// still while the view has grown is such a one, and a ratio that could only come from one is
+    /// taken back.
     pub(crate) fn sample(&mut self, model: &str, real: f64, raw: u32) {
         let seen = real / f64::from(raw.max(1));
         if !(1.0 / OUTLIER..=OUTLIER).contains(&seen) {
             return;
         }
         let learned = self.of(model);
+        let grown = f64::from(raw.saturating_sub(learned.last.0));
+        let more = real - f64::from(learned.last.1);
+        if learned.last.0 > 0 && grown > GROWTH && more * OUTLIER < grown {
+            if learned.ratio < TRUNCATED {
+                (learned.ratio, learned.samples) = (1.0, 0);
+            }
+            return;
+        }
+        learned.last = (raw, real as u32);
         let surprising = (seen / learned.ratio - 1.0).abs() > SURPRISE;
         let weight = match learned.samples {
             0 => 1.0,
@@ -73,6 +93,12 @@ fn rounded(ratio: f64) -> f64 {
 
 /// What real views of one kind scatter by, from call to call, stays well below.
 const SURPRISE: f64 = 0.025;
+
+/// Tokens by which a view grows that a report cannot miss.
+const GROWTH: f64 = 32.0;
+
+/// No tokenizer reads twice as well as estimated; a prompt that was cut looks so.
+const TRUNCATED: f64 = 0.5;
 
 /// Scripts and tokenizers differ by up to five from our estimate; more is no measurement.
 const OUTLIER: f64 = 5.0;

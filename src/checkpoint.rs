@@ -69,7 +69,8 @@ impl Engine {
         let calibration = self.calibration.models.iter().map(|learned| {
             let ratio = (learned.ratio * 1e6).round() as u32;
             let mut row = Writer(String::from("["));
-            row.item(&*learned.model).item(learned.samples).item(ratio).close("]")
+            row.item(&*learned.model).item(learned.samples).item(ratio);
+            row.item(learned.last.0).item(learned.last.1).close("]")
         });
         out.rows("calibration", calibration);
         let windows = self
@@ -79,6 +80,12 @@ impl Engine {
         out.rows("windows", windows);
         if let Some(measured) = self.measured {
             out.member("measured", measured);
+        }
+        if let Some(before) = self.before_burst {
+            out.member("beforeBurst", before);
+        }
+        if let Some(stale) = self.stale {
+            out.member("staleUsage", stale);
         }
         if self.breaker != Breaker::default() {
             let mut row = Writer(String::from("["));
@@ -176,6 +183,8 @@ impl Engine {
             };
         }
         engine.measured = saved.0.count("measured")?;
+        engine.before_burst = saved.0.count("beforeBurst")?;
+        engine.stale = saved.0.count("staleUsage")?;
         let failures = saved.rows("failures")?;
         if let [failures, turns, at @ ..] = &failures[..] {
             let read = |value: &Value<'_>| value.count().ok_or_else(|| damaged("failures"));
@@ -401,7 +410,10 @@ fn read_learned(row: Value<'_>) -> Option<Learned> {
     let model = row.next()?.string()?.into_owned();
     let samples = row.next()?.count()?;
     let ratio = f64::from(row.next()?.count()?.clamp(200_000, 5_000_000)) / 1e6;
-    Some(Learned { model, samples, ratio })
+    // Early checkpoints say no more.
+    let mut count = || row.next().map_or(Some(0), |value| value.count());
+    let last = (count()?, count()?);
+    Some(Learned { model, samples, ratio, last })
 }
 
 fn reference(value: Value<'_>) -> Option<Ref> {

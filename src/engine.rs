@@ -101,7 +101,9 @@ pub struct Engine {
     /// Raw tokens of the view that the next usage report will measure.
     pub(crate) measured: Option<u32>,
     /// Raw tokens of the view before the last burst: a usage report may still be about that one.
-    before_burst: Option<u32>,
+    pub(crate) before_burst: Option<u32>,
+    /// Such a report, which may be handed over again.
+    pub(crate) stale: Option<u32>,
     pub(crate) breaker: Breaker,
     /// Planning rests until the view has this many tokens or its tail begins elsewhere; body index.
     pub(crate) rest: Option<(u32, u32)>,
@@ -135,6 +137,7 @@ struct Memory {
     windows: Vec<(String, u32)>,
     measured: Option<u32>,
     before_burst: Option<u32>,
+    stale: Option<u32>,
     breaker: Breaker,
     rest: Option<(u32, u32)>,
     low_savings: u32,
@@ -241,6 +244,7 @@ impl Engine {
             windows: Vec::new(),
             measured: None,
             before_burst: None,
+            stale: None,
             breaker: Breaker::default(),
             rest: None,
             low_savings: 0,
@@ -820,6 +824,7 @@ impl Engine {
             windows: self.windows.clone(),
             measured: self.measured,
             before_burst: self.before_burst,
+            stale: self.stale,
             breaker: self.breaker,
             rest: self.rest,
             low_savings: self.low_savings,
@@ -843,6 +848,7 @@ impl Engine {
         self.windows = memory.windows;
         self.measured = memory.measured;
         self.before_burst = memory.before_burst;
+        self.stale = memory.stale;
         self.breaker = memory.breaker;
         self.rest = memory.rest;
         self.low_savings = memory.low_savings;

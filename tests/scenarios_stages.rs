@@ -496,9 +496,9 @@ fn s34_no_call_where_the_summary_already_meets_the_tail() {
     assert!(calls.is_empty() && !outcome.compacted);
 }
 
-/// Old messages of about 260 tokens before a large newest one.
+/// Old messages of about 370 tokens before a large newest one.
 fn lopsided() -> Vec<String> {
-    vec![user(&long("m0", 115)), assistant(&long("m1", 115)), user(&long("new", 2_450))]
+    vec![user(&long("m0", 170)), assistant(&long("m1", 170)), user(&long("new", 2_340))]
 }
 
 #[test]

@@ -131,14 +131,22 @@ impl Engine {
             self.breaker.turns = self.breaker.turns.saturating_add(1);
         }
         let measured = self.measured.take();
-        let before_burst = self.before_burst.take();
         if let (Some(usage), Some(raw), None) = (request.usage, measured, &request.overflow) {
             let model = self.model().to_owned();
             let off =
                 |raw: u32| (usage.input_tokens / f64::from(raw.max(1)) / self.ratio()).ln().abs();
-            // A report that fits the view before the burst far better is about that one.
-            if !before_burst.is_some_and(|before| off(before) + 0.3 < off(raw)) {
+            // A report that fits the view before the burst far better is about that one, however
+            // often it is handed over.
+            let tokens = usage.input_tokens.min(f64::from(u32::MAX)) as u32;
+            let stale = match (self.before_burst, self.stale) {
+                (Some(_), Some(stale)) => stale == tokens,
+                (before, _) => before.is_some_and(|before| off(before) + 0.3 < off(raw)),
+            };
+            if stale {
+                self.stale = Some(tokens);
+            } else {
                 self.calibration.sample(&model, usage.input_tokens, raw);
+                (self.before_burst, self.stale) = (None, None);
             }
         }
         self.note_growth();
@@ -739,10 +747,34 @@ impl Engine {
         self.notice("cannot_fit", what);
     }
 
-    fn finish(&mut self, burst: Burst) -> Step {
+    /// Takes back the first decisions of a session, where the host did not ask for them and the recall
+    /// tool, which comes with them, costs
+    /// more than they save.
+    fn undo_growth(&mut self, burst: &mut Burst) {
+        let sized = |one: &Decided| !matches!(one.reason, Cause::Bytes | Cause::Images);
+        if !burst.first
+            || burst.force
+            || burst.decisions.is_empty()
+            || self.raw() < burst.raw
+            || !burst.decisions.iter().all(sized)
+        {
+            return;
+        }
+        let pins = std::mem::take(&mut self.decisions.pins);
+        self.decisions = Decisions { pins, ..Decisions::default() };
+        burst.decisions.clear();
+        burst.stages.clear();
+        burst.summary = None;
+        self.recount();
+    }
+
+    fn finish(&mut self, mut burst: Burst) -> Step {
+        self.undo_growth(&mut burst);
         let tokens = self.tokens();
         let compacted = !burst.decisions.is_empty();
-        self.before_burst = compacted.then_some(burst.raw);
+        if compacted {
+            (self.before_burst, self.stale) = (Some(burst.raw), None);
+        }
         let fits = tokens <= burst.budget.usable;
         let reason = match (compacted, fits) {
             (_, false) => Reason::CannotFit,

@@ -329,7 +329,7 @@ impl Engine {
         chunk: Chunk,
         text: &str,
     ) -> Option<Effect> {
-        let text = text.trim();
+        let text = summary::without_reasoning(text);
         let Chunk { fold, to, .. } = chunk;
         let cap = self.summary_cap(burst);
         let unfinished = fold.afresh && to < fold.to;

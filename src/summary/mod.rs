@@ -266,9 +266,14 @@ pub(crate) fn check_size(tokens: u32, most: u32, replaced: u32) -> Result<(), Re
 
 /// Checks what a reply says.
 pub(crate) fn check(text: &str, template: &Template, nonce: &str) -> Result<(), Refusal> {
-    let opening = text.trim_start_matches(['`', '\n', ' ']);
+    let opening = text.chars().filter(|c| !c.is_whitespace() && *c != '`').take(24);
+    let opening: String = opening.collect();
+    let opening = opening.strip_prefix("json").unwrap_or(&opening);
     if TOOL_CALLS.iter().any(|mark| opening.starts_with(mark)) {
         return Err(Refusal::ToolCall);
+    }
+    if template.is_hollow(text) {
+        return Err(Refusal::Blank);
     }
     if text.contains(nonce)
         || [INSTRUCTIONS, APPENDED].iter().any(|own| text.contains(own.get(..60).unwrap_or(own)))
@@ -283,15 +288,36 @@ pub(crate) fn check(text: &str, template: &Template, nonce: &str) -> Result<(), 
 }
 
 /// How tool calls look when a model writes them out as text.
-const TOOL_CALLS: [&str; 7] = [
+const TOOL_CALLS: [&str; 11] = [
     "<tool_call",
     "<function_call",
+    "<function=",
     "<|tool",
+    "<\u{ff5c}tool",
     "<invoke",
     "{\"tool_calls\"",
     "{\"name\":",
+    "[{\"name\":",
     "[TOOL_CALLS]",
+    "tool_code",
 ];
+
+/// A reply without the reasoning that some models write before it; nothing where that is all.
+pub(crate) fn without_reasoning(text: &str) -> &str {
+    let text = text.trim();
+    for tag in ["think>", "thinking>", "reasoning>"] {
+        let opened = text.strip_prefix('<').and_then(|rest| rest.strip_prefix(tag));
+        let closing = ["</", tag].concat();
+        match (opened, text.split_once(&*closing)) {
+            // Chat templates may open it in the prompt.
+            (None, Some((before, _))) if before.contains(['#', '<']) => {}
+            (_, Some((_, rest))) => return rest.trim_start(),
+            (Some(_), None) => return "",
+            (None, None) => {}
+        }
+    }
+    text
+}
 
 const INSTRUCTIONS: &str = "You summarize the earlier part of a conversation between a user and \
     an assistant with tools, so that the assistant can go on without it. You have no tools. The \

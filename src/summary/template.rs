@@ -162,7 +162,20 @@ impl Template {
         };
         names.filter(absent).cloned().collect()
     }
+
+    /// Whether a reply has headings and nothing under them.
+    pub(crate) fn is_hollow(&self, text: &str) -> bool {
+        let keys: Vec<String> = self.sections.iter().map(|section| title(&section.name)).collect();
+        text.lines().map(title).all(|line| {
+            let line = line.trim_start_matches(|c: char| c.is_ascii_digit());
+            line.is_empty() || keys.iter().any(|key| key == line) || NOTHING.contains(&line)
+        })
+    }
 }
+
+/// How models say that a section has no content, as [`title`] has it.
+const NOTHING: [&str; 8] =
+    ["none", "na", "nothing", "unknown", "notapplicable", "nonesofar", "noneyet", "empty"];
 
 /// A heading without marks, spaces and case, "and" being the same as "&".
 fn title(heading: &str) -> String {

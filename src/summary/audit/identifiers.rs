@@ -200,7 +200,7 @@ pub(crate) fn classify(token: &str) -> Option<Kind> {
         && digits > 0
         && alpha > 1
         && len > 5
-        && first.is_ascii_alphabetic()
+        && (first.is_ascii_alphabetic() || digits > 2 && lowers == 0)
         && dots < 2
     {
         Some(if lowers == 0 { Id } else { Name })
@@ -236,6 +236,7 @@ mod tests {
             ("me+tag@example.com", Id),
             ("#123", Id),
             ("PROJ-1234", Id),
+            ("4711-AX", Id),
             ("XEHM4B", Id),
             ("mia_li_3668", Id),
             ("FOO_BAR", Name),
