@@ -12,7 +12,7 @@ use tidemark::{Author, Effect, Engine, Options, Outcome, PlanRequest, Reason};
 const PRESETS: [&str; 10] = [
     "default",
     "two-tier",
-    "frugal",
+    "late",
     "truncate",
     "sliding",
     "prune",

@@ -445,7 +445,7 @@ fn w12_an_edit_of_equal_length_is_seen() {
 #[test]
 fn w13_a_fold_ends_at_the_target_and_not_at_the_tail() {
     let all = chat(801, 130);
-    let mut host = Host::new(r#"{"window":128000,"summarizer":true}"#);
+    let mut host = Host::new(r#"{"window":128000,"preset":"late","summarizer":true}"#);
     let outcome = host.turn(&all);
     let target = outcome.target.unwrap();
     assert_sound(&host, &outcome);
@@ -493,9 +493,9 @@ fn w15_what_the_documentation_says_is_what_happens() {
     assert_eq!(shown(&host)[1..], all[covered..]);
     // Watermarks are those of the page that users read.
     let estimate = Host::new(r#"{"window":200000}"#).engine.estimate();
-    assert_eq!((estimate.trigger, estimate.target), (Some(156_073), Some(110_169)));
+    assert_eq!((estimate.trigger, estimate.target), (Some(100_988), Some(36_723)));
     let page = include_str!("../pkg-template/README.md");
-    assert!(page.contains("0.85") && page.contains("0.6"));
+    assert!(page.contains("| 0.55 |") && page.contains("| 0.2;"));
 }
 
 // ---- trust and safety ---------------------------------------------------------------
