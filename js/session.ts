@@ -7,6 +7,7 @@ import {
   type TidemarkErrorCode,
 } from './errors.js';
 import { start } from './load.js';
+import { wrong } from './request.js';
 import { Context, readStages } from './stage.js';
 import type {
   ChatMessage,
@@ -553,9 +554,9 @@ export class Session<M extends object = ChatMessage> {
 
 function requireFunctions(place: string, functions: Record<string, unknown>): void {
   for (const [name, own] of Object.entries(functions)) {
-    if (own === undefined || typeof own === 'function') continue;
-    const path = `${place}.${name}`;
-    throw new TidemarkError('invalid_option', `${path}: expected a function`, path);
+    if (own !== undefined && typeof own !== 'function') {
+      throw wrong(`${place}.${name}`, 'expected a function');
+    }
   }
 }
 

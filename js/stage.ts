@@ -1,4 +1,4 @@
-import { TidemarkError } from './errors.js';
+import { wrong } from './request.js';
 import type {
   ChatMessage,
   CustomStage,
@@ -51,10 +51,6 @@ export function readStages<M>(
     return { ...options, stage: 'custom' };
   });
   return { stages: named, plans };
-}
-
-function wrong(path: string, what: string): TidemarkError {
-  return new TidemarkError('invalid_option', `${path}: ${what}`, path);
 }
 
 /** @internal What a stage of the caller's own sees and may do. */

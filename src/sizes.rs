@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::transcript::{Message, Part, PartKind, Role};
+use crate::transcript::{Message, Part, PartKind};
 
 /// What a message of the transcript holds, whatever the view shows of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,23 +37,9 @@ impl Engine {
     }
 
     fn size_of(&self, message: &Message) -> MessageSize {
-        let role = match message.role {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-            Role::Other => "other",
-        };
+        let role = message.role.name();
         let parts = message.parts.iter().map(|part| PartSize {
-            kind: match part.kind {
-                PartKind::Text => "text",
-                PartKind::Reasoning => "reasoning",
-                PartKind::Call => "call",
-                PartKind::Result => "result",
-                PartKind::Image => "image",
-                PartKind::File => "file",
-                PartKind::Opaque => "opaque",
-            },
+            kind: part.kind.name(),
             tokens: part.tokens,
             tool: self.tool_of(part).into(),
             digest: (message.anchor(part, self.transcript.key) >> 11) as f64,

@@ -22,6 +22,19 @@ pub(crate) enum Role {
     Other,
 }
 
+impl Role {
+    /// The name used outside Rust.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+            Role::Other => "other",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartKind {
     Text,
@@ -34,6 +47,21 @@ pub(crate) enum PartKind {
     File,
     /// Something unknown: counted, kept, never split.
     Opaque,
+}
+
+impl PartKind {
+    /// The name used outside Rust.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            PartKind::Text => "text",
+            PartKind::Reasoning => "reasoning",
+            PartKind::Call => "call",
+            PartKind::Result => "result",
+            PartKind::Image => "image",
+            PartKind::File => "file",
+            PartKind::Opaque => "opaque",
+        }
+    }
 }
 
 /// One step of the place of a value inside a message.

@@ -9,19 +9,6 @@ use common::openai_chat;
 use serde_json::{Value, json};
 use tidemark::{Author, Effect, Engine, Options, Outcome, PlanRequest, Reason};
 
-const PRESETS: [&str; 10] = [
-    "default",
-    "two-tier",
-    "late",
-    "truncate",
-    "sliding",
-    "prune",
-    "smart",
-    "summarize",
-    "llm-summarize",
-    "conversation",
-];
-
 fn preset(name: &str, window: u32) -> Host {
     let more = format!("\"preset\":\"{name}\",\"summarizer\":{}", name == "llm-summarize");
     Host::new(&options(window, &more))

@@ -250,19 +250,6 @@ fn worked(count: usize) -> Vec<String> {
     all
 }
 
-const PRESETS: [&str; 10] = [
-    "default",
-    "two-tier",
-    "late",
-    "truncate",
-    "sliding",
-    "prune",
-    "smart",
-    "summarize",
-    "llm-summarize",
-    "conversation",
-];
-
 fn preset(name: &str, window: u32, more: &str) -> Host {
     Host::new(&options(window, &format!("\"preset\":\"{name}\"{more}")))
 }

@@ -6,7 +6,6 @@ use serde::Serialize;
 use super::Engine;
 use crate::decision::Place;
 use crate::error::{Error, ErrorCode};
-use crate::transcript::PartKind;
 use crate::view::Repair;
 
 /// How a message stands in the view, and why.
@@ -239,21 +238,6 @@ impl Engine {
                 let at = stages.unwrap_or(budget.trigger).min(budget.usable);
                 at.saturating_sub(tokens).div_ceil(growth)
             }),
-        }
-    }
-}
-
-impl PartKind {
-    /// The name used outside Rust.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            PartKind::Text => "text",
-            PartKind::Reasoning => "reasoning",
-            PartKind::Call => "call",
-            PartKind::Result => "result",
-            PartKind::Image => "image",
-            PartKind::File => "file",
-            PartKind::Opaque => "opaque",
         }
     }
 }

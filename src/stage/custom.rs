@@ -7,7 +7,7 @@ use super::{Proposal, Run, Situation, fails};
 use crate::arguments::{Arguments, parse};
 use crate::decision::{Action, Place};
 use crate::error::{Error, ErrorCode};
-use crate::transcript::{Message, Part, PartKind, Role, Unit};
+use crate::transcript::{Message, Part, PartKind, Unit};
 
 /// One part in the view, as a stage of the host's sees it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -309,19 +309,6 @@ fn refused(index: u32, part: Option<u32>, what: &'static str) -> Error {
         place = [&*place, ".parts[", &part.to_string(), "]"].concat();
     }
     Error::new(ErrorCode::InvalidDecision, place.into(), what.into())
-}
-
-impl Role {
-    /// The name used outside Rust.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-            Role::Other => "other",
-        }
-    }
 }
 
 const PROTECTED: &str = "it is in the protected tail, or the model has not answered it yet";

@@ -178,3 +178,17 @@ pub fn recalled(engine: &Engine, reference: &str) -> String {
         }
     }
 }
+
+/// Every preset.
+pub const PRESETS: [&str; 10] = [
+    "default",
+    "two-tier",
+    "late",
+    "truncate",
+    "sliding",
+    "prune",
+    "smart",
+    "summarize",
+    "llm-summarize",
+    "conversation",
+];

@@ -88,3 +88,18 @@ export async function allPages(compactor, ref) {
   }
   return text;
 }
+
+/** Headings of a summary by the template of tasks. */
+export const headings = [
+  'Session intent',
+  'Current state',
+  'Key facts & decisions',
+  'Artifacts',
+  'Constraints & preferences',
+  'Next steps',
+];
+
+/** What a good summarizer answers. */
+export const summary = headings
+  .map((heading) => `## ${heading}\nThe build of part-1 is slow.`)
+  .join('\n\n');

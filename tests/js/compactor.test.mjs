@@ -4,23 +4,11 @@ import { test } from 'node:test';
 import { setImmediate as tick } from 'node:timers/promises';
 import { Compactor } from '../../pkg/index.js';
 import { MemoryStore } from '../../pkg/stores/memory.js';
-import { agent, assertValid, bytes, frozen, output, recorded, turn } from './chat.mjs';
+import { agent, assertValid, bytes, frozen, output, recorded, summary, turn } from './chat.mjs';
 
 const window = 16_000;
 /** A pipeline that asks the summarizer at once. */
 const summarizing = { window, stages: ['summarize', 'drop', 'elide'] };
-
-const headings = [
-  'Session intent',
-  'Current state',
-  'Key facts & decisions',
-  'Artifacts',
-  'Constraints & preferences',
-  'Next steps',
-];
-const summary = headings
-  .map((heading) => `## ${heading}\nThe build of part-1 is slow.`)
-  .join('\n\n');
 
 /** A promise and what settles it. */
 function deferred() {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Compactor, TidemarkError } from '../../pkg/index.js';
-import { agent, assertValid, output } from './chat.mjs';
+import { agent, assertValid, headings, output } from './chat.mjs';
 
 /** User and assistant in turn, the user last. */
 const talk = (count, words = 60) =>
@@ -12,15 +12,7 @@ const talk = (count, words = 60) =>
     content: `m${at}:${' word'.repeat(words)}`,
   }));
 
-const SECTIONS = [
-  'Session intent',
-  'Current state',
-  'Key facts & decisions',
-  'Artifacts',
-  'Constraints & preferences',
-  'Next steps',
-];
-const summary = (line, sections = SECTIONS) =>
+const summary = (line, sections = headings) =>
   sections.map((section) => `## ${section}\n- ${line}\n`).join('');
 
 /** Brings a transcript turn by turn; the last outcome and how many calls compacted. */
@@ -120,7 +112,7 @@ test('F05: the six sections are there without a model, and the newest request is
   const compactor = new Compactor({ window: 100_000, tail: 2, preset: 'summarize' });
   const { summary: report } = await compactor.compact(messages, { force: true });
   assert.equal(report.by, 'local');
-  for (const section of SECTIONS) assert.ok(report.text.includes(`## ${section}`), section);
+  for (const section of headings) assert.ok(report.text.includes(`## ${section}`), section);
   assert.match(report.text, /src\/lexer\.rs/, 'a task that changed is not stale');
 });
 

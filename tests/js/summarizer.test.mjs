@@ -3,24 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep, setImmediate as tick } from 'node:timers/promises';
 import { Compactor } from '../../pkg/index.js';
-import { agent, assertValid, bytes, turn } from './chat.mjs';
+import { agent, assertValid, bytes, summary, turn } from './chat.mjs';
 
 const window = 16_000;
 /** A pipeline that asks the summarizer at once. */
 const summarizing = { window, stages: ['summarize', 'drop', 'elide'] };
 const never = () => new Promise(() => {});
-
-const headings = [
-  'Session intent',
-  'Current state',
-  'Key facts & decisions',
-  'Artifacts',
-  'Constraints & preferences',
-  'Next steps',
-];
-const summary = headings
-  .map((heading) => `## ${heading}\nThe build of part-1 is slow.`)
-  .join('\n\n');
 
 test('a summarizer that never answers is aborted in time, and the next call goes on', async () => {
   const signals = [];
