@@ -43,37 +43,70 @@ async function warmTurn(count) {
   return median(times.slice(100));
 }
 
-/** Reading a transcript for the first time, against JSON.parse of the same text. */
-function coldIngest(count) {
-  const list = messages(count);
-  const text = JSON.stringify(list);
+/** The same work over and over, each after a JSON.parse of the same text: milliseconds of both. */
+function beside(text, action, runs = 40) {
   const parse = [];
-  const ingest = [];
-  for (let run = 0; run < 40; run++) {
+  const times = [];
+  for (let run = 0; run < runs; run++) {
     parse.push(time(() => JSON.parse(text)));
-    const fresh = new Session({ window: 200_000 });
-    ingest.push(time(() => fresh.sync(list)));
-    fresh.dispose();
+    times.push(action());
   }
-  return { bytes: text.length, parse: median(parse.slice(20)), ingest: median(ingest.slice(20)) };
+  return [median(times.slice(runs / 2)), median(parse.slice(runs / 2))];
+}
+
+/** Milliseconds that a new session takes for something. */
+function fresh(options, action) {
+  const fresh = new Session(options);
+  const took = time(() => action(fresh));
+  fresh.dispose();
+  return took;
+}
+
+/** Milliseconds of the local summarizer over so many messages, folded at once. */
+function localSummary(list) {
+  const session = new Session({ window: 100_000, tail: 2, stages: ['summarize'] });
+  session.sync(list);
+  const took = time(() => session.plan(list, { force: true }));
+  session.dispose();
+  return took;
 }
 
 const tokens = estimate(messages(2_000)).tokens;
 await warmTurn(2_000); // lets the compiler of the runtime finish
 const small = await warmTurn(2_000);
 const large = await warmTurn(20_000);
-const cold = coldIngest(2_000);
+const list = messages(2_000);
+const text = JSON.stringify(list);
+const body = new TextEncoder().encode(JSON.stringify({ model: 'gpt-5', messages: list }));
+const path = '/v1/chat/completions';
+const wide = { window: 4_000_000 };
+const narrow = { window: 200_000 };
+const cold = [
+  ['JSON.stringify of each message', () => time(() => list.map((one) => JSON.stringify(one)))],
+  ['first ingest from objects', () => fresh(wide, (session) => session.sync(list))],
+  ['a body that needs no change', () => fresh(wide, (session) => session.planBody(body, { path }))],
+  [
+    'a body, with a burst',
+    () =>
+      fresh(narrow, (session) => {
+        session.planBody(body, { path });
+        session.renderBody();
+      }),
+  ],
+].map(([what, action]) => [what, ...beside(text, action)]);
+const folded = messages(20_000);
+const megabytes = Buffer.byteLength(JSON.stringify(folded)) / 1e6;
 const wasm = readFileSync(new URL('../pkg/wasm/tidemark_bg.wasm', import.meta.url));
 
 const rows = [
-  ['transcript', `2,000 messages, ${tokens} tokens, ${cold.bytes} characters of JSON`],
+  ['transcript', `2,000 messages, ${tokens} tokens, ${text.length} characters of JSON`],
   ['one more message: ingest, plan, render', `${small.toFixed(3)} ms`],
   ['the same at 20,000 messages', `${large.toFixed(3)} ms, ${(large / small).toFixed(2)}×`],
-  ['JSON.parse of the transcript', `${cold.parse.toFixed(1)} ms`],
-  [
-    'first ingest, stringify included',
-    `${cold.ingest.toFixed(1)} ms, ${(cold.ingest / cold.parse).toFixed(1)}×`,
-  ],
+  ...cold.map(([what, took, parse]) => [
+    what,
+    `${took.toFixed(1)} ms, ${(took / parse).toFixed(1)}× JSON.parse of the transcript`,
+  ]),
+  ['local summarizer', `${(megabytes / (localSummary(folded) / 1000)).toFixed(1)} MB/s`],
   ['wasm', `${wasm.length} bytes, ${gzipSync(wasm, { level: 9 }).length} gzipped`],
 ];
 for (const [what, result] of rows) console.log(`${what.padEnd(40)} ${result}`);

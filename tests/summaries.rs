@@ -705,29 +705,3 @@ fn a_session_in_another_language_keeps_request_rule_and_question() {
         }
     }
 }
-
-/// How fast spans become local summaries, audit included:
-/// `cargo test --release --test summaries -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn throughput_of_the_local_summarizer() {
-    let text = common::data("large.json");
-    let real = common::messages(&text);
-    let mut all = Vec::new();
-    while all.iter().map(String::len).sum::<usize>() < 16_000_000 {
-        all.extend(real.iter().filter(|message| !message.contains("\"system\"")).cloned());
-    }
-    let bytes: usize = all.iter().map(String::len).sum();
-    let mut host = Host::new(r#"{"window":100000,"tail":2,"stages":["summarize"]}"#);
-    host.ingest(&all);
-    let start = std::time::Instant::now();
-    let outcome = host.plan(PlanRequest { force: true, ..PlanRequest::default() });
-    let seconds = start.elapsed().as_secs_f64();
-    let summary = outcome.summary.expect("a summary");
-    println!(
-        "{:.1} MB/s, {} tokens\n{}",
-        bytes as f64 / 1e6 / seconds,
-        summary.tokens,
-        summary.text
-    );
-}
