@@ -56,7 +56,13 @@ async function errors(family, count, window) {
 }
 
 console.log('Errors in percent with usage reported, each request of the recorded sessions:\n');
-const line = (cells) => console.log(cells.map((cell) => cell.padEnd(12)).join('').trimEnd());
+const line = (cells) =>
+  console.log(
+    cells
+      .map((cell) => cell.padEnd(12))
+      .join('')
+      .trimEnd(),
+  );
 line(['tokenizer', 'counted as', 'window', 'median', '95 of 100', '99 of 100']);
 for (const [name, encode] of Object.entries(tokenizers)) {
   const count = counter(encode);
