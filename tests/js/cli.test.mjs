@@ -216,29 +216,53 @@ test('duplicates are results with the same content', async () => {
   assert.equal(duplicate.wasted, 2 * duplicate.tokens);
 });
 
-test('a large log is read in pieces, with bounded memory and the same sums', {
+/** The long session so often that it has 40 MB, as JSON lines and as arrays. */
+function huge() {
+  const messages = recorded('large.json').map((message) => JSON.stringify(message));
+  const times = Math.ceil((40 * 1024 * 1024) / messages.join().length);
+  const all = Array(times).fill(messages).flat();
+  return { times, all };
+}
+
+for (const [kind, name, write] of [
+  ['JSON lines', 'huge.jsonl', (all) => all.map((message) => `${message}\n`).join('')],
+  ['an array on one line', 'huge.json', (all) => `[${all.join(',')}]`],
+  ['an array on many lines', 'huge.json', (all) => ` [\n  ${all.join(' ,\n  ')}\n]\n`],
+]) {
+  test(`${kind}: large files are read in pieces, with bounded memory and the same sums`, {
+    timeout: 300_000,
+  }, async () => {
+    const { times, all } = huge();
+    const path = file(name, write(all));
+    const node = ['--max-old-space-size=96'];
+    const { code, err, json } = await tidemark(['inspect', path, '--json'], { node });
+    assert.equal(code, 0, err);
+    const found = json();
+    const once = (await tidemark(['inspect', large, '--json'])).json();
+    assert.equal(found.messages, once.messages * times);
+    const result = ({ kinds }) => kinds.find(({ name }) => name === 'result').tokens;
+    // A call at the end of a block is answered by nothing in the next: only its framing may differ.
+    assert.equal(result(found), result(once) * times);
+    assert.equal(found.perMessage, null);
+  });
+}
+
+test('of a large array that is broken the line and the column are named', {
   timeout: 300_000,
 }, async () => {
-  const block = lines(recorded('large.json'));
-  const times = Math.ceil((40 * 1024 * 1024) / block.length);
-  const path = file('huge.jsonl', block.repeat(times));
-  const child = start(['inspect', path, '--json'], { node: ['--max-old-space-size=96'] });
-  let out = '';
-  let err = '';
-  child.stdout.on('data', (chunk) => {
-    out += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    err += chunk;
-  });
-  assert.equal(await ended(child), 0, err);
-  const found = JSON.parse(out);
-  const once = (await tidemark(['inspect', large, '--json'])).json();
-  assert.equal(found.messages, once.messages * times);
-  const result = ({ kinds }) => kinds.find(({ name }) => name === 'result').tokens;
-  // A call at the end of a block is answered by nothing in the next: only its framing may differ.
-  assert.equal(result(found), result(once) * times);
-  assert.equal(found.perMessage, null);
+  const { all } = huge();
+  const broken = [...all];
+  broken[20_000] = '{"role":"user",\n "content":nothing}';
+  for (const [text, why] of [
+    [`[\n${broken.join(',\n')}\n]`, /huge\.json:20003:12: invalid symbol/],
+    [`[${all.join(',\n')}`, new RegExp(`huge\\.json:${all.length}:\\d+: .*the text ends here`)],
+    [`[${all.join(',\n')}]\n]`, new RegExp(`huge\\.json:${all.length}:\\d+: the text goes on`)],
+    [`[${all.join(',\n')},\n]`, new RegExp(`huge\\.json:${all.length + 1}:1: `)],
+  ]) {
+    const { code, err } = await tidemark(['validate', file('huge.json', text)]);
+    assert.equal(code, 3, err);
+    assert.match(err, why);
+  }
 });
 
 // ---- compact -----------------------------------------------------------------------
