@@ -1,6 +1,6 @@
 // tidemark and other packages on the same recorded sessions, windows and summarizer.
 //
-//   npm --prefix js run bench:peers                        all of it, half an hour
+//   npm --prefix js run bench:peers                        all of it, a quarter of an hour
 //   npm --prefix js run bench:peers -- --window 32768 --only lovia --only tidemark
 //   npm --prefix js run bench:peers -- --resume            goes on where a run was ended
 //   npm --prefix js run bench:peers -- --resume --print    only prints what results.json holds
