@@ -27,7 +27,7 @@ export function addReplay(program: Command): void {
   const command = engineFlags(
     program
       .command('replay')
-      .description('send a session through the compaction, call by call, and price every call')
+      .description('replay a recorded session with compaction: tokens and cost of every call')
       // Not required, for --compare takes a file behind it as its value: see `placed`.
       .usage('[options] <file>')
       .argument('[file]', 'the whole session; - is stdin'),
