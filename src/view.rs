@@ -712,14 +712,18 @@ impl View<'_> {
                 PartKind::Opaque => part.block == 2,
                 _ => part.flaw != Some(Flaw::EmptyText),
             };
-            message.parts.iter().rposition(is_said).map_or(0, |last| last as u32 + 1)
+            let last = message.parts.iter().rposition(is_said).map_or(0, |last| last as u32 + 1);
+            // What stands in for a message without content is said too.
+            last.max(u32::from(message.empty))
         };
         let mut messages = self.transcript.messages[index as usize..].iter();
         let own = messages.next().map_or(0, said);
+        // Behind what the message says it was left out when that was sent, so it does not come back.
         let goes_on = !self.format.signs_history()
-            || messages
-                .take_while(|message| message.role == Role::Assistant)
-                .any(|message| said(message) > 0);
+            || own == 0
+                && messages
+                    .take_while(|message| message.role == Role::Assistant)
+                    .any(|message| said(message) > 0);
         if goes_on { u32::MAX } else { own }
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use common::ai_sdk::problems;
 use common::host::Host;
 use common::random::text;
-use common::walk::{Rules, setting, walk};
+use common::walk::{Rules, changed, setting, walk};
 use common::{data, messages};
 use proptest::prelude::*;
 use serde_json::value::RawValue;
@@ -539,4 +539,38 @@ fn model_message(message: &Value, chat: &[Value]) -> String {
         }
         _ => json!({"role": message["role"], "content": message["content"]}).to_string(),
     }
+}
+
+#[test]
+fn what_follows_trailing_reasoning_changes_nothing_that_was_sent() {
+    fn said(parts: Value) -> String {
+        json!({"role": "assistant", "content": parts}).to_string()
+    }
+    fn word(at: usize) -> Value {
+        json!({"type": "text", "text": format!("said {at}")})
+    }
+    fn thought(at: usize) -> Value {
+        json!({"type": "reasoning", "text": format!("so {at}"),
+            "providerOptions": {"anthropic": {"signature": format!("Sig{at}==")}}})
+    }
+    let user = json!({"role": "user", "content": "go"}).to_string();
+    let found = changed(
+        &RULES,
+        &user,
+        &[
+            ("text", |at| said(json!([word(at)]))),
+            ("reasoning", |at| said(json!([thought(at)]))),
+            ("empty", |_| said(json!([]))),
+            ("blank", |_| said(json!([{"type": "text", "text": ""}]))),
+            ("call", |at| {
+                let id = format!("call_{at}");
+                said(
+                    json!([{"type": "tool-call", "toolCallId": id, "toolName": "read", "input": {}}]),
+                )
+            }),
+            ("both", |at| said(json!([thought(at), word(at)]))),
+            ("cut", |at| said(json!([word(at), thought(at)]))),
+        ],
+    );
+    assert_eq!(found, Vec::<String>::new());
 }

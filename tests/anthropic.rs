@@ -8,7 +8,7 @@ use common::build::forced;
 use common::host::Host;
 use common::messages;
 use common::random::text;
-use common::walk::{Rules, Setting, setting, state, walk};
+use common::walk::{Rules, Setting, changed, setting, state, walk};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidemark::PlanRequest;
@@ -281,4 +281,35 @@ fn json_value() -> impl Strategy<Value = String> {
             }),
         ]
     })
+}
+
+#[test]
+fn what_follows_trailing_thinking_changes_nothing_that_was_sent() {
+    fn said(blocks: Value) -> String {
+        json!({"role": "assistant", "content": blocks}).to_string()
+    }
+    fn word(at: usize) -> Value {
+        json!({"type": "text", "text": format!("said {at}")})
+    }
+    fn thought(at: usize) -> Value {
+        json!({"type": "thinking", "thinking": format!("so {at}"), "signature": format!("Sig{at}==")})
+    }
+    let user = json!({"role": "user", "content": "go"}).to_string();
+    let found = changed(
+        &RULES,
+        &user,
+        &[
+            ("text", |at| said(json!([word(at)]))),
+            ("thinking", |at| said(json!([thought(at)]))),
+            ("empty", |_| said(json!([]))),
+            ("blank", |_| said(json!([{"type": "text", "text": " "}]))),
+            ("call", |at| {
+                let id = format!("toolu_{at}");
+                said(json!([{"type": "tool_use", "id": id, "name": "read", "input": {}}]))
+            }),
+            ("both", |at| said(json!([thought(at), word(at)]))),
+            ("cut", |at| said(json!([word(at), thought(at)]))),
+        ],
+    );
+    assert_eq!(found, Vec::<String>::new());
 }

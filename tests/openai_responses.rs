@@ -7,10 +7,10 @@ use std::path::Path;
 use common::host::{Host, Mood};
 use common::openai_responses::{kind, problems, unbound};
 use common::openai_responses_random::transcript;
-use common::walk::{Rules, Setting, setting, walk};
+use common::walk::{Rules, Setting, changed, setting, walk};
 use common::{data, messages};
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tidemark::{Item, PlanRequest};
 
 const RULES: Rules = Rules { format: "openai-responses", problems, keeps_signed, plain_input };
@@ -455,4 +455,38 @@ fn the_validator_refuses_each_fault() {
     assert_eq!(unbound(&parse(format!("[{user},{bare},{fco}]")), &sent), Vec::<String>::new());
     let found = unbound(&parse(format!("[{user},{fc},{fco}]")), &sent);
     assert!(found[0].contains("without its required 'reasoning' item"), "{found:?}");
+}
+
+#[test]
+fn what_follows_trailing_reasoning_changes_nothing_that_was_sent() {
+    let user = json!({"type": "message", "role": "user", "content": "go"}).to_string();
+    let found = changed(
+        &RULES,
+        &user,
+        &[
+            ("text", |at| {
+                json!({"type": "message", "role": "assistant", "id": format!("msg_{at}"),
+                    "status": "completed", "content": [{"type": "output_text", "text": "so"}]})
+                .to_string()
+            }),
+            ("reasoning", |at| {
+                json!({"type": "reasoning", "id": format!("rs_{at}"), "summary": [],
+                    "encrypted_content": format!("gAAAA{at}")})
+                .to_string()
+            }),
+            ("empty", |_| {
+                json!({"type": "message", "role": "assistant", "content": []}).to_string()
+            }),
+            ("call", |at| {
+                json!({"type": "function_call", "call_id": format!("call_{at}"), "name": "read",
+                    "arguments": "{}"})
+                .to_string()
+            }),
+            ("search", |at| {
+                json!({"type": "web_search_call", "id": format!("ws_{at}"), "status": "completed"})
+                    .to_string()
+            }),
+        ],
+    );
+    assert_eq!(found, Vec::<String>::new());
 }

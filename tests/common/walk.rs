@@ -224,3 +224,34 @@ fn check_turn(
     );
     Ok(())
 }
+
+/// A kind of message, and how the message at a place in the conversation is made.
+pub type Piece = (&'static str, fn(usize) -> String);
+
+/// Messages of the model in every order of four, each sent before the next comes. Returns the orders
+/// in which one changes what was sent before.
+pub fn changed(rules: &Rules, user: &str, pieces: &[Piece]) -> Vec<String> {
+    let count = pieces.len();
+    let mut out = Vec::new();
+    for code in 0..count.pow(4) {
+        let picks =
+            [code / count.pow(3), code / count.pow(2) % count, code / count % count, code % count];
+        let mut host = Host::new(&format!(r#"{{"format":"{}","window":1000}}"#, rules.format));
+        let mut all = vec![user.to_owned()];
+        let mut last = String::from("[]");
+        for (at, pick) in picks.iter().enumerate() {
+            all.push(pieces[*pick].1(at));
+            host.turn(&all);
+            let view = host.engine.render_json();
+            assert_eq!((rules.problems)(&host.view()), Vec::<String>::new(), "{view}");
+            assert!((rules.keeps_signed)(&all, &messages(&view)), "{view}");
+            if !view.starts_with(&last[..last.len() - 1]) {
+                let names: Vec<&str> = picks[..=at].iter().map(|pick| pieces[*pick].0).collect();
+                out.push(names.join(", "));
+            }
+            last = view;
+        }
+    }
+    out.dedup();
+    out
+}
