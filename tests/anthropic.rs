@@ -13,12 +13,14 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidemark::PlanRequest;
 
-const RULES: Rules = Rules { format: "anthropic", problems, keeps_signed, plain_input };
+const RULES: Rules = Rules { format: "anthropic", problems, keeps_signed, input, odd };
 
-/// The user speaks, and nothing in it has to be mended.
-fn plain_input(message: &str) -> bool {
-    let odd = ["tool_result", "\\ud83d", "\"\"", "\" \\n\"", "[]"];
-    message.contains("\"role\":\"user\"") && !odd.iter().any(|sign| message.contains(sign))
+fn input(message: &str) -> bool {
+    message.contains("\"role\":\"user\"") && !message.contains("tool_result")
+}
+
+fn odd(message: &str) -> bool {
+    ["\\ud83d", "\"\"", "\" \\n\"", "[]"].iter().any(|sign| message.contains(sign))
 }
 
 /// A host that has seen the transcript turn by turn.

@@ -19,11 +19,8 @@ const RULES: Rules = Rules {
     format: FORMAT,
     problems: openai_chat::problems,
     keeps_signed: |_, _| true,
-    plain_input: |message| {
-        message.contains("\"role\":\"user\"")
-            && !message.contains("\\ud83d")
-            && !message.contains("\"content\":\"\"")
-    },
+    input: |message| message.contains("\"role\":\"user\""),
+    odd: |message| message.contains("\\ud83d") || message.contains("\"content\":\"\""),
 };
 
 proptest! {
@@ -31,12 +28,7 @@ proptest! {
 
     #[test]
     fn i2_i4_i5_i6_i7_i8_i9_hold_turn_by_turn(all in transcript(), setting in setting()) {
-        let host = walk(&all, &setting, &RULES)?;
-        if state(&host.engine.checkpoint()).1 > 0 {
-            let view = host.view();
-            let systems = view.iter().take_while(|m| m["role"] == "system").count();
-            prop_assert_eq!(&view[systems]["role"], "user");
-        }
+        walk(&all, &setting, &RULES)?;
     }
 
     #[test]

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidemark::{Item, PlanRequest};
 
-const RULES: Rules = Rules { format: "openai-responses", problems, keeps_signed, plain_input };
+const RULES: Rules = Rules { format: "openai-responses", problems, keeps_signed, input, odd };
 
 /// What is encrypted stands in the view as in the transcript or not at all, and nothing in the
 /// view lacks the reasoning it needs.
@@ -30,11 +30,12 @@ fn keeps_signed(sent: &[String], view: &[String]) -> bool {
     whole && unbound(&view_values, &sent_values).is_empty()
 }
 
-/// The user speaks, and nothing in it has to be mended.
-fn plain_input(item: &str) -> bool {
+fn input(item: &str) -> bool {
     item.contains("\"role\":\"user\"")
-        && !item.contains("\\ud83d")
-        && !item.contains("\"content\":\"\"")
+}
+
+fn odd(item: &str) -> bool {
+    item.contains("\\ud83d") || item.contains("\"content\":\"\"")
 }
 
 /// Settings with the pipelines in which reasoning, media and copies leave by themselves.

@@ -19,8 +19,10 @@ pub struct Rules {
     pub problems: fn(&[Value]) -> Vec<String>,
     /// Whether the signed parts in a view are those of the transcript, byte for byte.
     pub keeps_signed: fn(&[String], &[String]) -> bool,
-    /// Whether a message is the user's alone and nothing in it needs mending.
-    pub plain_input: fn(&str) -> bool,
+    /// Whether a message is the user's alone.
+    pub input: fn(&str) -> bool,
+    /// Whether something in it needs mending.
+    pub odd: fn(&str) -> bool,
 }
 
 #[derive(Clone, Debug)]
@@ -165,9 +167,8 @@ pub fn walk(all: &[String], setting: &Setting, rules: &Rules) -> Result<Host, Te
 
         // 8: whatever was decided on can be recalled whole ...
         for decided in outcome.decisions.iter().filter(|d| d.to.is_none()) {
-            if let Some(reference) = decided.reference.as_ref() {
-                prop_assert!(!recalled(&host.engine, reference).is_empty());
-            }
+            let reference = decided.reference.as_ref().unwrap();
+            prop_assert!(!recalled(&host.engine, reference).is_empty());
         }
         // ... and a put that failed is no decision.
         if setting.store_fails && setting.store {
@@ -205,12 +206,20 @@ fn check_turn(
     let text = host.engine.render_json();
     // 2: valid for the strictest provider.
     prop_assert_eq!((rules.problems)(&host.view()), Vec::<String>::new(), "{}", text);
+    // ... and a user message begins what is left of a folded conversation.
+    if state(&host.engine.checkpoint()).1 > 0 {
+        let view = host.view();
+        let mut roles = view.iter().filter_map(|message| message["role"].as_str());
+        let first = roles.find(|role| !["system", "developer"].contains(role));
+        prop_assert_eq!(first, Some("user"), "{}", text);
+    }
     // 3: signed is byte-identical or absent.
     prop_assert!((rules.keeps_signed)(sent, &messages(&text)), "signed: {}", text);
     // 4: what the model has not answered is verbatim unless only elide could make it fit.
     let elided = super::elided(&host.engine.checkpoint());
-    for message in sent.iter().rev().take_while(|message| (rules.plain_input)(message)) {
-        prop_assert!(elided || text.contains(message.as_str()), "lost {}", message);
+    for message in sent.iter().rev().take_while(|message| (rules.input)(message)) {
+        let odd = (rules.odd)(message);
+        prop_assert!(elided || odd || text.contains(message.as_str()), "lost {}", message);
     }
     // 5: the previous view is a byte prefix, unless a late result had to move behind its call.
     if !outcome.compacted && !late && !last.is_empty() {
