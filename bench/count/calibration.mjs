@@ -1,23 +1,12 @@
 // How far the estimate of each request of the recorded sessions is off, once usage of the requests
 // before was reported: by tokenizer, and by whether the engine counts for that one or for o200k.
 // `npm --prefix js run report` calls it.
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
-import { root } from '../../js/build.mjs';
 import { Compactor } from '../../pkg/index.js';
 import { replay } from '../../pkg/replay/index.js';
+import { recorded } from '../transcripts.mjs';
 import { tokenizers } from './tokenizers.mjs';
 
-const recorded = join(root, 'bench/peers/sessions');
-const files = [
-  ...readdirSync(recorded).map((name) => join(recorded, name)),
-  ...['large', 'mid', 'small'].map((name) => join(root, `tests/data/${name}.json`)),
-].filter((file) => /\.json(\.gz)?$/.test(file));
-const sessions = files.map((file) => {
-  const bytes = readFileSync(file);
-  return JSON.parse(file.endsWith('.gz') ? gunzipSync(bytes) : bytes);
-});
+const sessions = recorded();
 
 /** Tokens of a text, of which long ones are cut, since tokenizers slow down. */
 function counter(encode) {
@@ -38,7 +27,7 @@ function counter(encode) {
 /** Sizes of the errors from the third request of each session on, smallest first. */
 async function errors(family, count, window) {
   const found = [];
-  for (const messages of sessions) {
+  for (const { messages } of sessions) {
     const compactor = new Compactor({ window, tokenizer: family });
     let estimated = 0;
     const policy = async (transcript, { usage }) => {

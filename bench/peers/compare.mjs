@@ -9,13 +9,12 @@
 // this file, written as soon as it is known: a run replaces those that it measures and keeps the
 // others, so that windows and policies can be measured one by one.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { gunzipSync } from 'node:zlib';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { ANTHROPIC_PRICES, callsOf, OPENAI_PRICES, replay } from '../../pkg/replay/index.js';
+import { recorded, transcriptsIn } from '../transcripts.mjs';
 import { policies } from './policies.mjs';
 
 const { values: options } = parseArgs({
@@ -44,21 +43,9 @@ const named = (parts, name) => !parts || parts.some((part) => name.includes(part
 
 // ---- what goes in ------------------------------------------------------------------
 
-function transcriptsIn(folder) {
-  return readdirSync(folder)
-    .filter((file) => /\.json(\.gz)?$/.test(file))
-    .map((file) => {
-      const bytes = readFileSync(join(folder, file));
-      const text = file.endsWith('.gz') ? gunzipSync(bytes) : bytes;
-      return { name: basename(file).replace(/\.json(\.gz)?$/, ''), messages: JSON.parse(text) };
-    });
-}
-
-const sessions = (
-  options.data
-    ? transcriptsIn(options.data)
-    : [...transcriptsIn(here('sessions')), ...transcriptsIn(here('../../tests/data'))]
-).filter(({ name, messages }) => named(options.session, name) && callsOf(messages).length > 0);
+const sessions = (options.data ? transcriptsIn(options.data) : recorded()).filter(
+  ({ name, messages }) => named(options.session, name) && callsOf(messages).length > 0,
+);
 
 const prices = { openai: OPENAI_PRICES, anthropic: ANTHROPIC_PRICES }[options.prices];
 if (!prices) throw new Error('--prices: openai or anthropic');
