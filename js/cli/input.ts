@@ -171,6 +171,8 @@ export async function isLarge(path: string): Promise<boolean> {
 interface Line {
   text: string;
   number: number;
+  /** What it holds, where it has been read. */
+  value?: unknown;
 }
 
 /** A file as lines of text. */
@@ -216,12 +218,13 @@ class Source {
   async *elements(): AsyncGenerator<Line> {
     try {
       for await (const { text, line, column } of elements(this.#texts())) {
-        if (quietly(text) === undefined) {
+        const value = quietly(text);
+        if (value === undefined) {
           const at = fault(text);
           const right = at.line === 1 ? column - 1 : 0;
           throw new BrokenArray(at.message, line + at.line - 1, at.column + right);
         }
-        yield { text, number: line };
+        yield { text, number: line, value };
       }
     } catch (error) {
       if (!(error instanceof BrokenArray)) throw error;
@@ -320,7 +323,7 @@ class Warnings {
 
 function feed(log: Log, line: Line, warnings: Warnings): void {
   if (isBlank(line)) return;
-  const value = quietly(line.text);
+  const value = line.value === undefined ? quietly(line.text) : line.value;
   if (value === undefined) {
     const { column, message } = fault(line.text);
     warnings.add({ line: line.number, column, message });

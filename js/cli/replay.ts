@@ -80,8 +80,8 @@ export interface Replayed {
 
 const NONE = 'none';
 
-/** Compared are those that the engine knows. */
-const PRESETS = CHOICES.preset;
+/** Compared are the presets that the engine knows, and none. */
+const policies = () => [...CHOICES.preset.filter(known), NONE];
 
 async function replayFile(run: Run, named: string | undefined): Promise<number> {
   const { terminal, options, config } = run;
@@ -155,7 +155,6 @@ async function replayFile(run: Run, named: string | undefined): Promise<number> 
     : EXIT.ok;
 }
 
-/** The policies that are wanted. */
 /** The file, also where it stands right behind --compare. */
 function placed({ options }: Run, path: string | undefined): string {
   const { compare } = options;
@@ -175,14 +174,15 @@ const namesIn = (list: string) =>
 
 const isPolicy = (name: string) => name === NONE || known(name);
 
+/** The policies that are wanted. */
 function policyNames({ options, config }: Run): string[] {
   const { compare } = options;
   if (compare === undefined) return [config.values.preset ?? 'default'];
-  if (compare === true) return [...PRESETS.filter(known), NONE];
+  if (compare === true) return policies();
   const names = namesIn(String(compare));
   const stranger = names.find((name) => !isPolicy(name));
   if (stranger !== undefined) {
-    const hint = `known are ${[...PRESETS.filter(known), NONE].join(', ')}`;
+    const hint = `known are ${policies().join(', ')}`;
     throw new Failure(EXIT.usage, `--compare: ${stranger}: unknown`, hint);
   }
   return names.length > 0 ? names : ['default', NONE];
