@@ -631,6 +631,8 @@ export interface Repair {
     | 'stranded_reasoning'
     /** A response of a Gemini function that is no object. */
     | 'bare_response'
+    /** The id of a Gemini function's response whose call has none, while others of the turn have. */
+    | 'stray_id'
     /** The assistant begins where only the user may. */
     | 'assistant_first'
     /** An empty `tool_calls` array, which the view leaves out. */

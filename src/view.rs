@@ -79,7 +79,7 @@ pub struct Repair {
     /// `orphan_result`, `unanswered_call`, `misplaced_result`, `duplicate_id`, `empty_message`,
     /// `empty_text`, `empty_calls`, `empty_error`, `misplaced_content`, `trailing_reasoning`,
     /// `stranded_reasoning`, `lone_surrogate`, `null_result`, `object_arguments`, `no_arguments`,
-    /// `bare_response` or `assistant_first`.
+    /// `bare_response`, `stray_id` or `assistant_first`.
     pub kind: &'static str,
     /// Message of the transcript.
     pub index: u32,
@@ -135,6 +135,7 @@ impl Problem {
             }
             "empty_message" | "empty_text" => "text content must be non-empty",
             "empty_calls" => "[] is too short - 'tool_calls'",
+            "stray_id" => "function response id does not match that of its function call",
             "lone_surrogate" => "the request body is not valid JSON: no low surrogate in string",
             "null_result" => "content must be a string or an array, not null",
             "object_arguments" | "no_arguments" => "arguments must be a JSON string",
@@ -269,6 +270,10 @@ impl View<'_> {
 
     fn message_at(&self, index: u32) -> &Message {
         &self.transcript.messages[index as usize]
+    }
+
+    fn part_at(&self, at: Link) -> &Part {
+        &self.message_at(at.message).parts[at.part as usize]
     }
 
     /// A message in transcript order. Results are shown with their calls already, or are orphans.
@@ -438,7 +443,7 @@ impl View<'_> {
         if self.transcript.pending.is_some_and(|from| at.message >= from) {
             return;
         }
-        let call = &self.message_at(at.message).parts[at.part as usize];
+        let call = self.part_at(at);
         let id = new_id(renamed, at).unwrap_or(&call.id);
         let part = self.format.result_part(id, &call.name, UNANSWERED);
         let whole = || self.format.answer(call, id, UNANSWERED);
@@ -457,11 +462,11 @@ impl View<'_> {
             None => renamed_ids(messages, run.start),
         };
         renamed.retain(|(at, _)| {
-            let call = &self.message_at(at.message).parts[at.part as usize];
+            let call = self.part_at(*at);
             self.format.id_path(call).is_some()
         });
         for (at, _) in &renamed {
-            let call = &self.message_at(at.message).parts[at.part as usize];
+            let call = self.part_at(*at);
             let detail = "made unique in call and result";
             out.repair("duplicate_id", at.message, Some(&call.id), detail);
         }
@@ -522,6 +527,15 @@ impl View<'_> {
                 && let Some(path) = self.format.id_path(part)
             {
                 edits.push(Edit { path, json: quoted(id) });
+            }
+            if part.kind == PartKind::Result
+                && !part.id.is_empty()
+                && part.link.is_some_and(|call| self.part_at(call).id.is_empty())
+                && self.has_ids(index)
+                && let Some(path) = self.format.own_id(part)
+            {
+                out.repair("stray_id", index, Some(&part.id), "left out: its call has none");
+                edits.push(Edit { path, json: String::new() });
             }
             let leaves = match part.kind {
                 PartKind::Result if part.link.is_none() => {
@@ -668,6 +682,13 @@ impl View<'_> {
             out.tokens = out.tokens.saturating_add(tokens);
             out.items.push(Item::Patch { index, edits });
         }
+    }
+
+    /// Whether a call of the unit has an id: made-up ids of results are then taken for those.
+    fn has_ids(&self, index: u32) -> bool {
+        let unit = &self.transcript.units[self.transcript.unit_of(index)];
+        let mut calls = self.transcript.unit_messages(unit).iter().flat_map(Message::calls);
+        calls.any(|(_, call)| !call.id.is_empty())
     }
 
     fn decision(&self, index: u32, part: u32) -> Option<&Decision> {

@@ -77,6 +77,11 @@ pub(crate) trait Format {
     /// Where the id of a call or of a result stands inside its message, if it has one.
     fn id_path(&self, part: &Part) -> Option<Vec<Step>>;
 
+    /// Where the id of a result stands that must not stay when its call has none and others have.
+    fn own_id(&self, _result: &Part) -> Option<Vec<Step>> {
+        None
+    }
+
     /// A message of the user role with that text, as JSON.
     fn user_message(&self, text: &str) -> String;
 
