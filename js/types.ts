@@ -282,6 +282,12 @@ export interface EngineOptions {
    * messages of one role in a row. @default false
    */
   alternate?: boolean | undefined;
+  /**
+   * End the summary in the view with a cache marker: `cache_control` for Anthropic, its option among
+   * `providerOptions` for the AI SDK; other formats have none. It is one of the four that a request
+   * may carry. @default false
+   */
+  cacheMarker?: boolean | undefined;
   /** The host answers `put` effects; `Compactor` sets it by its store. */
   store?: boolean | undefined;
   /** The host answers `summarize` effects; `Compactor` sets it by its summarizer. */
@@ -633,6 +639,8 @@ export interface Repair {
     | 'bare_response'
     /** The id of a Gemini function's response whose call has none, while others of the turn have. */
     | 'stray_id'
+    /** Cache markers beyond the four that a request may carry: those of the oldest messages. */
+    | 'cache_marker'
     /** The assistant begins where only the user may. */
     | 'assistant_first'
     /** An empty `tool_calls` array, which the view leaves out. */

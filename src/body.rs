@@ -46,6 +46,7 @@ impl Engine {
         }
         let raw = |value: Option<Value<'_>>| value.map_or(String::new(), |v| v.raw().to_owned());
         let system = ["system", "instructions", "systemInstruction", "system_instruction"];
+        self.marks[2] = u32::from(root.get("cache_control").is_some_and(|mark| !mark.is_null()));
         self.set_system(&raw(first(root, &system)))?;
         self.set_tools(&raw(first(root, &["tools", "functions"])))?;
         self.sizes.output = output_limit(root);

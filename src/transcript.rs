@@ -193,6 +193,8 @@ pub(crate) struct Message {
     pub pinned: bool,
     /// The provider's own compaction: it stands for everything before it.
     pub compaction: bool,
+    /// Cache markers in it.
+    pub markers: u32,
     /// Keyed hash of everything but the content of tool results, which hosts may trim.
     pub spine: u64,
     /// The nearest reasoning before it in the turn, where that is a message of its own.
@@ -383,6 +385,8 @@ pub(crate) struct Transcript {
     next_open: usize,
     /// Some message may have to be shown wherever it stands: it is pinned, or a compaction.
     pub marked: bool,
+    /// Cache markers of all messages.
+    pub markers: u32,
     /// First message whose calls may still get their results.
     pub pending: Option<u32>,
     pub key: HashKey,
@@ -397,6 +401,7 @@ impl Transcript {
             key,
             pairing,
             marked: false,
+            markers: 0,
             pending: None,
             messages: Vec::new(),
             units: Vec::new(),
@@ -426,6 +431,7 @@ impl Transcript {
                 ids.take(&call.id);
             }
         }
+        self.markers -= again.iter().map(|message| message.markers).sum::<u32>();
         again.truncate(from - redo);
         self.take_apart(unit);
         self.lead = self.lead.min(redo as u32);
@@ -517,6 +523,7 @@ impl Transcript {
         if same || !opens && last.is_some_and(|last| last.glued || message.joins) {
             first = Some(first.unwrap_or(index).min(index - 1));
         }
+        self.markers += message.markers;
         self.marked |= message.pinned || message.compaction;
         self.messages.push(message);
         let start = match first {

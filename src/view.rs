@@ -10,6 +10,7 @@ pub(crate) use crate::cut::{boundary, ends};
 use crate::decision::{Action, Decision, Decisions, Place};
 use crate::format::{Format, FormatName};
 use crate::json::{Json, Value, mended, write_string};
+use crate::marker::{self, Kept};
 use crate::order::sort;
 use crate::transcript::{
     Flaw, Link, Message, Pairing, Part, PartKind, Role, Shape, Step, Transcript, Unit,
@@ -79,7 +80,7 @@ pub struct Repair {
     /// `orphan_result`, `unanswered_call`, `misplaced_result`, `duplicate_id`, `empty_message`,
     /// `empty_text`, `empty_calls`, `empty_error`, `misplaced_content`, `trailing_reasoning`,
     /// `stranded_reasoning`, `lone_surrogate`, `null_result`, `object_arguments`, `no_arguments`,
-    /// `bare_response`, `stray_id` or `assistant_first`.
+    /// `bare_response`, `stray_id`, `cache_marker` or `assistant_first`.
     pub kind: &'static str,
     /// Message of the transcript.
     pub index: u32,
@@ -135,6 +136,7 @@ impl Problem {
             }
             "empty_message" | "empty_text" => "text content must be non-empty",
             "empty_calls" => "[] is too short - 'tool_calls'",
+            "cache_marker" => "A maximum of 4 blocks with cache_control may be provided",
             "stray_id" => "function response id does not match that of its function call",
             "lone_surrogate" => "the request body is not valid JSON: no low surrogate in string",
             "null_result" => "content must be a string or an array, not null",
@@ -202,6 +204,8 @@ pub(crate) struct View<'a> {
     pub alternate: bool,
     /// The provider keeps the conversation itself: what is sent stands as it is.
     pub untouched: bool,
+    /// The cache markers that it keeps.
+    pub marks: Kept,
 }
 
 impl View<'_> {
@@ -509,6 +513,12 @@ impl View<'_> {
             edits.push(Edit { path, json: self.format.placeholder(message, EMPTY) });
             tokens += self.family.text(EMPTY);
         }
+        let stripped = self.stripped(index);
+        if !stripped.is_empty() {
+            out.repair("cache_marker", index, None, "left out: a request may hold four");
+            let edit = |path: &Vec<Step>| Edit { path: path.clone(), json: String::new() };
+            edits.extend(stripped.iter().map(edit));
+        }
         if message.reasons() && self.is_stranded(index) {
             out.repair("stranded_reasoning", index, None, "left out: nothing follows it");
             return;
@@ -635,7 +645,15 @@ impl View<'_> {
                 media += u32::from(part.media);
                 continue;
             };
-            edits.push(Edit { path: part.path.to_vec(), json: part.shape.write(&text) });
+            let mut json = part.shape.write(&text);
+            if part.shape == Shape::TextBlock
+                && !stripped.iter().any(|path| path.starts_with(&part.path))
+                && let Some((name, value)) = self.marker(message, part)
+            {
+                json.pop();
+                json.push_str(&[",\"", name, "\":", &*value, "}"].concat());
+            }
+            edits.push(Edit { path: part.path.to_vec(), json });
         }
         if let Some(id) = orphan {
             out.repair("orphan_result", index, Some(id), "left out: no call waits for it");
@@ -682,6 +700,42 @@ impl View<'_> {
             out.tokens = out.tokens.saturating_add(tokens);
             out.items.push(Item::Patch { index, edits });
         }
+    }
+
+    /// Places in a message of the cache markers that the request has no room for.
+    fn stripped(&self, index: u32) -> Vec<Vec<Step>> {
+        let message = self.message_at(index);
+        if message.markers == 0 || self.marks.from == [(0, 0); 2] {
+            return Vec::new();
+        }
+        let Ok(json) = Json::parse(&message.raw) else { return Vec::new() };
+        let all = marker::of(self.format, json.root()).into_iter().zip(0u32..);
+        let left_out = all.filter(|(_, at)| !self.marks.holds((index, *at), self.transcript.lead));
+        left_out.flat_map(|(places, _)| places).collect()
+    }
+
+    /// The member of a content block that marks it, where it has one.
+    fn marker(&self, message: &Message, block: &Part) -> Option<(&'static str, String)> {
+        let (name, _) = self.format.marker().filter(|_| message.markers > 0)?;
+        let json = Json::parse(&message.raw[block.start as usize..block.end as usize]).ok()?;
+        Some((name, json.root().get(name)?.raw().to_owned()))
+    }
+
+    /// A message of the user role for what stands before the units that are shown.
+    fn head_message(&self, text: &str) -> String {
+        match self.own_block(text) {
+            Some(block) => ["{\"role\":\"user\",\"content\":[", &*block, "]}"].concat(),
+            None => self.format.user_message(text),
+        }
+    }
+
+    /// A text as a content block with a cache marker, where the summary gets one.
+    fn own_block(&self, text: &str) -> Option<String> {
+        let (name, value) = self.format.marker().filter(|_| self.marks.own)?;
+        let mut block = Shape::TextBlock.write(text);
+        block.pop();
+        block.push_str(&[",\"", name, "\":", value, "}"].concat());
+        Some(block)
     }
 
     /// Whether a call of the unit has an id: made-up ids of results are then taken for those.
@@ -933,7 +987,7 @@ impl View<'_> {
             if let Some(text) = head.take_if(|_| !items.is_empty())
                 && !(self.alternate && self.merge(&text, &mut items))
             {
-                out.items.push(Item::Insert { json: self.format.user_message(&text) });
+                out.items.push(Item::Insert { json: self.head_message(&text) });
             }
             for item in items {
                 match (out.items.last_mut(), item) {
@@ -948,7 +1002,7 @@ impl View<'_> {
             head = self.head();
         }
         if let Some(text) = head {
-            out.items.push(Item::Insert { json: self.format.user_message(&text) });
+            out.items.push(Item::Insert { json: self.head_message(&text) });
         }
         out.items
     }
@@ -993,7 +1047,21 @@ impl View<'_> {
             return false;
         }
         let text = [head, "\n\n", &*message.text(part)].concat();
-        edits.insert(0, Edit { path: part.path.to_vec(), json: part.shape.write(&text) });
+        let mut json = part.shape.write(&text);
+        if let Some((name, value)) = self.format.marker().filter(|_| self.marks.own) {
+            match &*part.path {
+                // The end of the text that was merged is the nearest to the border there is.
+                [list, at, _] => {
+                    let path = vec![*list, *at, Step::Key(name)];
+                    let raw = Json::parse(&message.raw);
+                    if raw.is_ok_and(|raw| find(raw.root(), &path).is_none()) {
+                        edits.push(Edit { path, json: value.to_owned() });
+                    }
+                }
+                _ => json = ["[", &*self.own_block(&text).unwrap_or_default(), "]"].concat(),
+            }
+        }
+        edits.insert(0, Edit { path: part.path.to_vec(), json });
         let patch = Item::Patch { index, edits };
         match &mut items[0] {
             Item::Run { from, to } if *from + 1 < *to => {

@@ -94,6 +94,10 @@ impl Format for AiSdk {
         }
     }
 
+    fn marker(&self) -> Option<(&'static str, &'static str)> {
+        Some(("providerOptions", "{\"anthropic\":{\"cacheControl\":{\"type\":\"ephemeral\"}}}"))
+    }
+
     fn user_first(&self) -> bool {
         true
     }

@@ -256,6 +256,7 @@ impl<'j> Draft<'j> {
             stays: self.stays,
             pinned: self.stays,
             compaction: self.compaction,
+            markers: 0,
             thought: None,
             spine: 0,
             chain: 0,

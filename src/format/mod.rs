@@ -12,6 +12,7 @@ use crate::count::Family;
 use crate::count::media::ImagePrice;
 use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
+use crate::marker;
 use crate::transcript::{HashKey, Message, Pairing, Part, Role, Shape, Step};
 
 pub(crate) use detect::detect;
@@ -100,6 +101,11 @@ pub(crate) trait Format {
     /// The member of a message that is its content.
     fn content(&self) -> &'static str {
         "content"
+    }
+
+    /// The member of a content block that marks the end of what the provider caches, and its value.
+    fn marker(&self) -> Option<(&'static str, &'static str)> {
+        None
     }
 
     /// A text as the whole content of a message, as JSON.
@@ -224,7 +230,9 @@ pub(crate) fn read_rest(
 fn read_message(format: &dyn Format, value: Value<'_>, reading: Reading) -> Result<Message, Fault> {
     let mut draft = Draft::new(value, reading);
     let role = format.read(value, &mut draft)?;
-    Ok(draft.message(role, value.raw()))
+    let mut message = draft.message(role, value.raw());
+    message.markers = marker::of(format, value).len() as u32;
+    Ok(message)
 }
 
 /// A value that is not what the format says; the path grows outwards as the fault is handed up.
