@@ -624,6 +624,8 @@ export interface Repair {
     | 'orphan_result'
     | 'unanswered_call'
     | 'duplicate_id'
+    /** An item of OpenAI Responses whose id an earlier one has. */
+    | 'duplicate_item'
     | 'empty_message'
     /** An empty text among other content. */
     | 'empty_text'

@@ -193,6 +193,10 @@ pub(crate) struct Message {
     pub pinned: bool,
     /// The provider's own compaction: it stands for everything before it.
     pub compaction: bool,
+    /// Its own id, where none may stand twice; empty where it has none.
+    pub item: Box<str>,
+    /// An earlier message has the same one.
+    pub twin: bool,
     /// Cache markers in it.
     pub markers: u32,
     /// Keyed hash of everything but the content of tool results, which hosts may trim.
@@ -309,6 +313,12 @@ impl Message {
             && (self.empty || self.parts.iter().any(|part| free(part) && part.is_replaceable()))
     }
 
+    /// Whether its id is taken, and it cannot do without: the provider signed it, or knows the rest
+    /// by it.
+    pub(crate) fn is_bound_twin(&self) -> bool {
+        self.twin && (self.compaction || self.role == Role::Assistant && !self.is_free())
+    }
+
     /// Nothing but results, and what belongs to them.
     pub(crate) fn only_results(&self) -> bool {
         self.role == Role::Tool && !self.parts.iter().any(|part| part.kind == PartKind::Text)
@@ -393,6 +403,8 @@ pub(crate) struct Transcript {
     pub pairing: Pairing,
     /// Ids of all calls, where each must be unique.
     pub ids: Option<Ids>,
+    /// Ids of the messages themselves.
+    items: Ids,
 }
 
 impl Transcript {
@@ -410,6 +422,7 @@ impl Transcript {
             open: Vec::new(),
             next_open: 0,
             ids: unique_ids.then(|| Ids::new(key)),
+            items: Ids::new(key),
         }
     }
 
@@ -429,6 +442,12 @@ impl Transcript {
             ids.clear();
             for (_, call) in self.messages.iter().flat_map(Message::calls) {
                 ids.take(&call.id);
+            }
+        }
+        if again.iter().any(|message| !message.item.is_empty()) {
+            self.items.clear();
+            for message in self.messages.iter().filter(|message| !message.item.is_empty()) {
+                self.items.repeats(&message.item);
             }
         }
         self.markers -= again.iter().map(|message| message.markers).sum::<u32>();
@@ -523,6 +542,7 @@ impl Transcript {
         if same || !opens && last.is_some_and(|last| last.glued || message.joins) {
             first = Some(first.unwrap_or(index).min(index - 1));
         }
+        message.twin = !message.item.is_empty() && self.items.repeats(&message.item);
         self.markers += message.markers;
         self.marked |= message.pinned || message.compaction;
         self.messages.push(message);

@@ -80,7 +80,7 @@ pub struct Repair {
     /// `orphan_result`, `unanswered_call`, `misplaced_result`, `duplicate_id`, `empty_message`,
     /// `empty_text`, `empty_calls`, `empty_error`, `misplaced_content`, `trailing_reasoning`,
     /// `stranded_reasoning`, `lone_surrogate`, `null_result`, `object_arguments`, `no_arguments`,
-    /// `bare_response`, `stray_id`, `cache_marker` or `assistant_first`.
+    /// `bare_response`, `duplicate_item`, `stray_id`, `cache_marker` or `assistant_first`.
     pub kind: &'static str,
     /// Message of the transcript.
     pub index: u32,
@@ -136,6 +136,7 @@ impl Problem {
             }
             "empty_message" | "empty_text" => "text content must be non-empty",
             "empty_calls" => "[] is too short - 'tool_calls'",
+            "duplicate_item" => "Duplicate item found. Remove duplicate items from your input",
             "cache_marker" => "A maximum of 4 blocks with cache_control may be provided",
             "stray_id" => "function response id does not match that of its function call",
             "lone_surrogate" => "the request body is not valid JSON: no low surrogate in string",
@@ -444,7 +445,8 @@ impl View<'_> {
     }
 
     fn unanswered(&self, at: Link, renamed: &[Renamed], out: &mut Rendered) {
-        if self.transcript.pending.is_some_and(|from| at.message >= from) {
+        if self.yields(at.message) || self.transcript.pending.is_some_and(|from| at.message >= from)
+        {
             return;
         }
         let call = self.part_at(at);
@@ -523,10 +525,21 @@ impl View<'_> {
             out.repair("stranded_reasoning", index, None, "left out: nothing follows it");
             return;
         }
+        let parted = message.results().find_map(|(_, result)| result.link);
+        if self.yields(index) || parted.is_some_and(|call| self.yields(call.message)) {
+            let id = Some(&*message.item).filter(|_| message.twin);
+            out.repair("duplicate_item", index, id, "left out: an earlier item is the same");
+            return;
+        }
+        let unnamed = message.twin && !message.is_bound_twin();
+        if unnamed {
+            out.repair("duplicate_item", index, Some(&message.item), "shown without its id");
+        }
         if let Some(bond) = self.format.bond()
-            && message.is_free()
-            && message.thought.is_some_and(|thought| self.is_gone(thought))
-            && message.raw.contains(&*quoted(bond))
+            && (unnamed
+                || message.is_free()
+                    && message.thought.is_some_and(|thought| self.is_gone(thought))
+                    && message.raw.contains(&*quoted(bond)))
         {
             edits.push(Edit { path: vec![Step::Key(bond)], json: String::new() });
         }
@@ -805,13 +818,31 @@ impl View<'_> {
     /// Whether none of the model's messages follows reasoning, as an aborted response leaves it.
     fn is_stranded(&self, index: u32) -> bool {
         let mut rest = self.transcript.messages[index as usize..].iter();
-        !rest.find(|message| !message.reasons()).is_some_and(|next| next.role == Role::Assistant)
+        !rest
+            .find(|message| !message.reasons() && !message.is_bound_twin())
+            .is_some_and(|next| next.role == Role::Assistant)
+    }
+
+    /// Whether an item leaves because an earlier one is the same. Reasoning stays where the view does
+    /// not show the earlier: what follows it may need it.
+    fn yields(&self, index: u32) -> bool {
+        let message = self.message_at(index);
+        let mut before = self.transcript.messages[..index as usize].iter().zip(0u32..);
+        message.is_bound_twin()
+            && (!message.reasons()
+                || before.any(|(other, at)| {
+                    other.item == message.item
+                        && self.shows(&self.transcript.units[self.transcript.unit_of(at)])
+                        && !self.is_stranded(at)
+                        && self.decision(at, 0).is_none_or(|old| old.action != Action::Removed)
+                }))
     }
 
     /// Whether the view shows nothing of a message of reasoning.
     fn is_gone(&self, index: u32) -> bool {
         let unit = &self.transcript.units[self.transcript.unit_of(index)];
         !self.shows(unit)
+            || self.yields(index)
             || self.is_stranded(index)
             || self.message_at(index).parts.iter().any(|part| part.flaw.is_some())
             || self.decision(index, 0).is_some_and(|old| old.action == Action::Removed)

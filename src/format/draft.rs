@@ -22,6 +22,8 @@ pub(crate) struct Draft<'j> {
     pub name: Cow<'j, str>,
     /// Something that a provider takes as content was read.
     pub has_content: bool,
+    /// Id of the message itself, where none may stand twice.
+    pub item: Box<str>,
     /// The message stands and falls with the next one.
     pub glued: bool,
     /// The message stands and falls with the one before it.
@@ -42,6 +44,7 @@ impl<'j> Draft<'j> {
             role_name: Cow::Borrowed(""),
             name: Cow::Borrowed(""),
             has_content: false,
+            item: "".into(),
             glued: false,
             joins: false,
             stays: false,
@@ -257,6 +260,8 @@ impl<'j> Draft<'j> {
             pinned: self.stays,
             compaction: self.compaction,
             markers: 0,
+            item: std::mem::take(&mut self.item),
+            twin: false,
             thought: None,
             spine: 0,
             chain: 0,
