@@ -7,6 +7,7 @@ import { Compactor, estimate, Session } from '../pkg/index.js';
 
 const data = (name) => readFileSync(new URL(`../tests/data/${name}`, import.meta.url), 'utf8');
 const session = JSON.parse(data('large.json'));
+const path = '/v1/chat/completions';
 
 /** So many messages of a real session, each an object of its own. */
 function messages(count) {
@@ -71,6 +72,17 @@ function localSummary(list) {
   return took;
 }
 
+/** One line of so many megabytes, in which letters, digits, marks and scripts take turns. */
+const line = (size) => 'a1-é汉B2_ю9'.repeat((size * 1e6) / 14);
+
+/** Milliseconds to read and count a message with one line of so many megabytes. */
+function oneLine(size) {
+  const body = new TextEncoder().encode(
+    JSON.stringify({ messages: [{ role: 'user', content: line(size) }] }),
+  );
+  return median([1, 2, 3].map(() => fresh({}, (session) => session.planBody(body, { path }))));
+}
+
 const tokens = estimate(messages(2_000)).tokens;
 await warmTurn(2_000); // lets the compiler of the runtime finish
 const small = await warmTurn(2_000);
@@ -78,7 +90,6 @@ const large = await warmTurn(20_000);
 const list = messages(2_000);
 const text = JSON.stringify(list);
 const body = new TextEncoder().encode(JSON.stringify({ model: 'gpt-5', messages: list }));
-const path = '/v1/chat/completions';
 const wide = { window: 4_000_000 };
 const narrow = { window: 200_000 };
 const cold = [
@@ -98,6 +109,8 @@ const folded = messages(20_000);
 const megabytes = Buffer.byteLength(JSON.stringify(folded)) / 1e6;
 const wasm = readFileSync(new URL('../pkg/wasm/tidemark_bg.wasm', import.meta.url));
 
+const lines = [oneLine(5), oneLine(50)];
+
 const rows = [
   ['transcript', `2,000 messages, ${tokens} tokens, ${text.length} characters of JSON`],
   ['one more message: ingest, plan, render', `${small.toFixed(3)} ms`],
@@ -107,6 +120,10 @@ const rows = [
     `${took.toFixed(1)} ms, ${(took / parse).toFixed(1)}× JSON.parse of the transcript`,
   ]),
   ['local summarizer', `${(megabytes / (localSummary(folded) / 1000)).toFixed(1)} MB/s`],
+  [
+    'a line of 50 MB, classes in turn',
+    `${lines[1].toFixed(0)} ms, ${(lines[1] / lines[0]).toFixed(1)}× one of 5 MB`,
+  ],
   ['wasm', `${wasm.length} bytes, ${gzipSync(wasm, { level: 9 }).length} gzipped`],
 ];
 for (const [what, result] of rows) console.log(`${what.padEnd(40)} ${result}`);

@@ -322,8 +322,10 @@ const commands = {
   async report() {
     await setUp();
     const folder = join(root, 'bench/count');
+    await build();
     await step('npm ci (tokenizers)', () => installPackages(folder));
     hand(join(folder, 'report.mjs'));
+    if (process.argv.length === 3) hand(join(folder, 'calibration.mjs'));
   },
 
   /** Against other packages, which are installed in bench/peers and a virtual environment. */

@@ -4,8 +4,8 @@
 # `npm --prefix js test` and its siblings call it; it is rarely run by hand.
 #
 #   setup.sh             the above
-#   setup.sh runtimes    what the tests in other runtimes need: Chromium, a Redis server and Python 3,
-#                        from Debian's packages; elsewhere install them, and name the browser in
+#   setup.sh runtimes    what the tests in other runtimes and shells need: Chromium, a Redis server,
+#                        Python 3, zsh and fish, from Debian's packages; elsewhere install them, and name the browser in
 #                        CHROMIUM
 #
 #   TIDEMARK_TOOLS        where the tools go  (~/.cache/tidemark-tools)
@@ -73,12 +73,14 @@ if [ "${1:-}" = runtimes ]; then
   missing=()
   [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || missing+=(chromium)
   command -v redis-server >/dev/null || missing+=(redis-server)
+  command -v zsh >/dev/null || missing+=(zsh)
+  command -v fish >/dev/null || missing+=(fish)
   python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
   if [ ${#missing[@]} -gt 0 ]; then
     command -v apt-get >/dev/null || die "install ${missing[*]}: there is no apt-get to do it"
     step "${missing[0]}" debian_packages "${missing[@]}"
   else
-    say 'Chromium, Redis and Python: there already'
+    say 'Chromium, Redis, Python, zsh and fish: there already'
   fi
   exit
 fi

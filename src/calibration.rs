@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Learned {
     pub model: String,
-    /// Samples so far.
+    /// Samples so far; 0 where the next one decides.
     pub samples: u32,
     /// Real tokens per estimated token.
     pub ratio: f64,
@@ -42,9 +42,11 @@ impl Calibration {
     /// than the factor [`OUTLIER`] measure something else (a truncated prompt, another request)
     /// and are left aside.
     ///
-    /// The first samples weigh 1/n, later ones a fifth: they only smooth what is left of the
-    /// estimate's own scatter. A sample that is off by more than [`SURPRISE`] says that the content
-    /// has changed: it weighs a half, and so does the next.
+    /// The next view is mostly the one that was measured, so a sample weighs nearly as much as all
+    /// before it. One that is off by more than [`SURPRISE`] tells of a large change of content, or
+    /// is wrong: it weighs a half, and the next one decides.
+    ///
+    /// The same report again, of a view that has not changed, is the same sample.
     ///
     /// Some servers cut what does not fit and report the size of the rest. A report that stands
     /// still while the view has grown is such a one, and a ratio that could only come from one is
@@ -55,6 +57,9 @@ impl Calibration {
             return;
         }
         let learned = self.of(model);
+        if learned.last == (raw, real as u32) {
+            return;
+        }
         let grown = f64::from(raw.saturating_sub(learned.last.0));
         let more = real - f64::from(learned.last.1);
         if learned.last.0 > 0 && grown > GROWTH && more * OUTLIER < grown {
@@ -65,15 +70,12 @@ impl Calibration {
         }
         learned.last = (raw, real as u32);
         let surprising = (seen / learned.ratio - 1.0).abs() > SURPRISE;
-        let weight = match learned.samples {
-            0 => 1.0,
-            before if before > 1 && surprising => {
-                learned.samples = 0;
-                0.5
-            }
-            before => (1.0 / (f64::from(before) + 1.0)).max(0.2),
+        let (weight, samples) = match learned.samples {
+            0 => (1.0, 1),
+            _ if surprising => (0.5, 0),
+            before => (0.9, before.saturating_add(1)),
         };
-        learned.samples = learned.samples.saturating_add(1);
+        learned.samples = samples;
         learned.ratio = rounded(learned.ratio + (seen - learned.ratio) * weight);
     }
 
@@ -91,8 +93,8 @@ fn rounded(ratio: f64) -> f64 {
     (ratio * 1e6).round() / 1e6
 }
 
-/// What real views of one kind scatter by, from call to call, stays well below.
-const SURPRISE: f64 = 0.025;
+/// From one call to the next, and over a burst, real views change by less.
+const SURPRISE: f64 = 0.2;
 
 /// Tokens by which a view grows that a report cannot miss.
 const GROWTH: f64 = 32.0;
@@ -114,10 +116,10 @@ mod tests {
         calibration.sample("m", 200.0, 100);
         assert_eq!(calibration.ratio("m"), 2.0);
         calibration.sample("m", 204.0, 100);
-        assert_eq!(calibration.ratio("m"), 2.02);
+        assert_eq!(calibration.ratio("m"), 2.036);
         calibration.sample("m", 100_000.0, 100);
         calibration.sample("m", f64::NAN, 100);
-        assert_eq!(calibration.ratio("m"), 2.02);
+        assert_eq!(calibration.ratio("m"), 2.036);
         assert_eq!(calibration.ratio("other"), 1.0);
     }
 
@@ -130,7 +132,7 @@ mod tests {
         calibration.sample("m", 130.0, 100);
         assert_eq!(calibration.ratio("m"), 1.15);
         calibration.sample("m", 100.0, 100);
-        assert_eq!(calibration.ratio("m"), 1.075);
+        assert_eq!(calibration.ratio("m"), 1.0);
     }
 
     /// Estimated tokens of texts of a class, and what another tokenizer really counts.

@@ -169,5 +169,58 @@ fn views_and_checkpoints_have_the_golden_digests() {
     if std::env::var("TIDEMARK_GOLDEN").as_deref() == Ok("write") {
         std::fs::write(&path, &text).unwrap();
     }
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    let golden = std::fs::read_to_string(&path).unwrap();
+    let differing = differing(&serde_json::from_str::<Vec<Value>>(&golden).unwrap(), &vectors);
+    assert!(
+        golden == text,
+        "{} of {} vectors are not those of tests/golden.json:\n{}",
+        differing.len(),
+        vectors.len(),
+        differing.join("\n")
+    );
+}
+
+/// A line for each vector that is not as it was: which it is, and the members that differ.
+fn differing(golden: &[Value], found: &[Value]) -> Vec<String> {
+    let name = |vector: &Value| {
+        let options = &vector["options"];
+        format!("{} {} store {}", vector["file"], options["window"], options["store"])
+    };
+    let mut lines = Vec::new();
+    for at in 0..golden.len().max(found.len()) {
+        let line = match (golden.get(at), found.get(at)) {
+            (Some(was), Some(is)) => {
+                let members = is.as_object().unwrap().iter();
+                let members: Vec<String> = members
+                    .filter(|(member, value)| was[member.as_str()] != **value)
+                    .map(|(member, value)| {
+                        format!("  {member}: {} -> {value}", was[member.as_str()])
+                    })
+                    .collect();
+                if members.is_empty() {
+                    continue;
+                }
+                format!("{}\n{}", name(is), members.join("\n"))
+            }
+            (Some(was), None) => format!("{}: not made any more", name(was)),
+            (None, Some(is)) => format!("{}: new", name(is)),
+            (None, None) => continue,
+        };
+        lines.push(line);
+    }
+    lines
+}
+
+#[test]
+fn only_what_differs_is_named() {
+    let vector =
+        |file: &str, view: &str| json!({"file": file, "options": {"window": 1}, "view": view});
+    let golden = [vector("a", "1"), vector("b", "2"), vector("c", "3")];
+    assert_eq!(differing(&golden, &golden), Vec::<String>::new());
+    let found = [vector("a", "1"), vector("b", "4")];
+    let lines = differing(&golden, &found);
+    assert_eq!(
+        lines,
+        ["\"b\" 1 store null\n  view: \"2\" -> \"4\"", "\"c\" 1 store null: not made any more"]
+    );
 }

@@ -1,220 +1,42 @@
 //! The invariants of the design, over random transcripts.
 //!
-//! The numbers in the names are those of the list in ARCHITECTURE.md.
+//! The numbers in the names are those of the list in the README.
 
 mod common;
 
-use std::collections::BTreeMap;
-
-use common::host::{Host, Mood, SECRET};
+use common::host::{Host, SECRET};
 use common::random::{text, transcript};
+use common::walk::{Rules, setting, state, walk};
 use common::{messages, openai_chat};
 use proptest::prelude::*;
 use serde_json::Value;
-use tidemark::{Engine, Options, Outcome, PlanRequest, RecallArgs, RecallStep, Reply};
+use tidemark::{Engine, Options, PlanRequest, RecallArgs, Reply};
 
-fn mood() -> impl Strategy<Value = Option<Mood>> {
-    use Mood::{Blank, Echo, Fickle, Good, NoSections, Throws, ToolCall, Verbose};
-    prop_oneof![
-        2 => Just(None),
-        3 => prop::sample::select(vec![Good, Blank, Verbose, Echo, Throws, ToolCall, NoSections, Fickle(1), Fickle(2), Fickle(3)])
-            .prop_map(Some),
-    ]
-}
+const FORMAT: &str = "openai-chat";
 
-#[derive(Clone, Debug)]
-struct Setting {
-    window: u32,
-    store: bool,
-    store_fails: bool,
-    mood: Option<Mood>,
-    stages: &'static str,
-    chunk: usize,
-}
-
-fn setting() -> impl Strategy<Value = Setting> {
-    let stages = prop::sample::select(vec![
-        "",
-        "",
-        r#","stages":["clear","drop"]"#,
-        r#","stages":["summarize","elide"]"#,
-        r#","stages":[{"stage":"smart","at":0.5},"summarize","drop","elide"]"#,
-        r#","preset":"smart""#,
-        r#","preset":"sliding""#,
-        r#","preset":"late""#,
-        r#","stages":[{"stage":"clear","includeArguments":true,"keepErrors":true},"drop","elide"]"#,
-        r#","stages":[{"stage":"offload","minTokens":60,"previewTokens":20},"clear","drop","elide"]"#,
-        r#","flush":true,"summary":{"sections":["Plan","Files"],"request":"append","focus":"k1k"}"#,
-        r#","stages":["summarize","elide"],"beforeBurst":true,"summary":{"template":"handoff","fresh":true,"window":1500}"#,
-    ]);
-    (1_000..12_000u32, any::<bool>(), any::<bool>(), mood(), stages, 1..6usize).prop_map(
-        |(window, store, store_fails, mood, stages, chunk)| Setting {
-            window,
-            store,
-            store_fails,
-            mood,
-            stages,
-            chunk,
-        },
-    )
-}
-
-impl Setting {
-    fn json(&self) -> String {
-        format!(
-            r#"{{"window":{},"store":{},"summarizer":{}{}}}"#,
-            self.window,
-            self.store,
-            self.mood.is_some(),
-            self.stages
-        )
-    }
-
-    fn host(&self) -> Host {
-        let mut host = Host::new(&self.json());
-        host.store_fails = self.store_fails;
-        host.go = Some(Reply::Go { veto: false, pins: vec![3] });
-        if let Some(Mood::Fickle(seed)) = self.mood {
-            host.store_flaky = Some(seed);
-        }
-        host.mood = self.mood.unwrap_or(Mood::Good);
-        host
-    }
-}
-
-/// Repairs that a later message can change: the host sends results late or not at all.
-const MOVES: [&str; 3] = ["unanswered_call", "misplaced_result", "orphan_result"];
-
-/// Ranks of the decisions in a checkpoint, and how far summary and drop reach.
-fn state(checkpoint: &str) -> (BTreeMap<(u64, u64), u8>, u64) {
-    let json: Value = serde_json::from_str(checkpoint).unwrap();
-    let mut parts = BTreeMap::new();
-    for row in json["parts"].as_array().into_iter().flatten() {
-        let rank = if row[2].as_str().unwrap().starts_with('c') { 2 } else { 1 };
-        parts.insert((row[0].as_u64().unwrap(), row[1].as_u64().unwrap()), rank);
-    }
-    let covered = json["summary"]["covered"].as_u64().unwrap_or(0);
-    (parts, covered.max(json["dropped"][0].as_u64().unwrap_or(0)))
-}
-
-fn check_turn(
-    host: &Host,
-    outcome: &Outcome,
-    sent: &[String],
-    last: &str,
-    late: bool,
-) -> Result<(), TestCaseError> {
-    let view = host.view();
-    // 2: valid for the strictest provider.
-    prop_assert_eq!(openai_chat::problems(&view), Vec::<String>::new());
-    let systems = view.iter().take_while(|m| m["role"] == "system").count();
-    let covered = state(&host.engine.checkpoint()).1;
-    if covered > 0 {
-        prop_assert_eq!(&view[systems]["role"], "user");
-    }
-    // 4: what the model has not answered is verbatim unless only elide could make it fit.
-    let elided = common::elided(&host.engine.checkpoint());
-    let text = host.engine.render_json();
-    for message in sent.iter().rev().take_while(|m| m.contains("\"role\":\"user\"")) {
-        let odd = message.contains("\\ud83d") || message.contains("\"content\":\"\"");
-        prop_assert!(elided || odd || text.contains(message.as_str()), "lost {}", message);
-    }
-    // 5: the previous view is a byte prefix, unless a late result had to move behind its call.
-    if !outcome.compacted && !late && !last.is_empty() {
-        prop_assert!(text.starts_with(&last[..last.len() - 1]));
-    }
-    // 7: it fits or says that it does not.
-    prop_assert_eq!(outcome.fits, outcome.tokens_after <= outcome.usable.unwrap());
-    prop_assert_eq!(
-        outcome.smallest.is_some(),
-        !outcome.fits && outcome.reason == tidemark::Reason::CannotFit
-    );
-    Ok(())
-}
-
-/// All pages of a reference, put together.
-fn recalled(engine: &Engine, reference: &str) -> String {
-    let mut out = String::new();
-    let mut offset = 0;
-    loop {
-        let args = RecallArgs {
-            reference: Some(reference.to_owned()),
-            offset: Some(f64::from(offset)),
-            ..RecallArgs::default()
-        };
-        let RecallStep::Page { text } = engine.recall(&args).unwrap() else {
-            panic!("{reference} is not in the transcript")
-        };
-        let (title, page) = text.split_once('\n').unwrap_or((&text, ""));
-        out.push_str(page);
-        match title.split_once("go on with offset ") {
-            Some((_, rest)) => offset = rest.trim_end_matches(']').parse::<u32>().unwrap(),
-            None => return out,
-        }
-    }
-}
+/// Nothing is signed in this format.
+const RULES: Rules = Rules {
+    format: FORMAT,
+    problems: openai_chat::problems,
+    keeps_signed: |_, _| true,
+    plain_input: |message| {
+        message.contains("\"role\":\"user\"")
+            && !message.contains("\\ud83d")
+            && !message.contains("\"content\":\"\"")
+    },
+};
 
 proptest! {
     #![proptest_config(common::cases(192))]
 
     #[test]
     fn i2_i4_i5_i6_i7_i8_i9_hold_turn_by_turn(all in transcript(), setting in setting()) {
-        let mut host = setting.host();
-        let mut last = String::new();
-        let mut before = state(&host.engine.checkpoint());
-        let mut misplaced = Vec::new();
-        let mut end = 0;
-        while end < all.len() {
-            end = (end + setting.chunk).min(all.len());
-            let outcome = host.turn(&all[..end]);
-            misplaced.extend(outcome.repairs.iter().filter(|r| MOVES.contains(&r.kind)).map(|r| r.index));
-            let newest = misplaced.iter().max().map_or(0, |index| *index as usize + 1);
-            let late = newest + 10 > end.saturating_sub(setting.chunk);
-            check_turn(&host, &outcome, &all[..end], &last, late && newest > 0)?;
-
-            // 6: monotonic, idempotent, pure.
-            let after = state(&host.engine.checkpoint());
-            prop_assert!(after.1 >= before.1);
-            for (place, rank) in &before.0 {
-                prop_assert!(place.0 < after.1 || after.0.get(place) >= Some(rank));
-            }
-            last = host.engine.render_json();
-            prop_assert_eq!(host.engine.render_json(), last.clone());
-            // What a store refused once is offered to it again.
-            let refused = outcome.failures.iter().any(|failure| failure.effect == "put");
-            let again = host.plan(PlanRequest::default());
-            prop_assert!(refused || !again.compacted, "{:?}", again);
-            prop_assert!(again.compacted || host.engine.render_json() == last);
-            last = host.engine.render_json();
-            before = state(&host.engine.checkpoint());
-
-            // 8: whatever was decided on can be recalled whole.
-            for decided in outcome.decisions.iter().filter(|d| d.to.is_none()) {
-                let reference = decided.reference.as_ref().unwrap();
-                prop_assert_eq!(&recalled(&host.engine, reference).is_empty(), &false);
-            }
-            // ... and a put that failed is no decision.
-            if setting.store_fails && setting.store {
-                prop_assert!(outcome.decisions.iter().all(|d| d.kind != "offloaded"));
-            }
+        let host = walk(&all, &setting, &RULES)?;
+        if state(&host.engine.checkpoint()).1 > 0 {
+            let view = host.view();
+            let systems = view.iter().take_while(|m| m["role"] == "system").count();
+            prop_assert_eq!(&view[systems]["role"], "user");
         }
-        // 8: every word is in the view or is found by recall.
-        for (index, message) in all.iter().enumerate() {
-            let word = format!("k{index}k");
-            if message.contains(&word) && !last.contains(&word) {
-                let args = RecallArgs { pattern: Some(word.clone()), ..RecallArgs::default() };
-                let RecallStep::Page { text } = host.engine.recall(&args).unwrap() else {
-                    panic!("a search asks for nothing")
-                };
-                prop_assert!(text.contains(&word) && !text.starts_with("[no text"), "{} {}", word, text);
-            }
-        }
-        // 9: restored, over the same transcript, the same bytes.
-        let checkpoint = host.engine.checkpoint();
-        let mut restored = Host::restore(&setting.json(), &checkpoint);
-        restored.ingest(&all);
-        prop_assert_eq!(restored.engine.render_json(), last);
-        prop_assert_eq!(restored.engine.checkpoint(), checkpoint);
     }
 
     #[test]
@@ -225,7 +47,7 @@ proptest! {
         new in text(),
         how in 0..3,
     ) {
-        let mut host = setting.host();
+        let mut host = setting.host(FORMAT);
         for end in 1..=all.len() {
             host.turn(&all[..end]);
         }
@@ -239,7 +61,7 @@ proptest! {
         // Results alone have no calls: no view of them is valid.
         prop_assume!(edited.iter().any(|message| !message.contains("\"role\":\"tool\"")));
         let covered = state(&host.engine.checkpoint()).1;
-        let mut restored = Host::restore(&setting.json(), &host.engine.checkpoint());
+        let mut restored = Host::restore(&setting.json(FORMAT), &host.engine.checkpoint());
         restored.ingest(&edited);
         host.engine.ingest(0, &format!("[{}]", edited.join(",")), &[]).unwrap();
         for one in [&restored, &host] {
@@ -281,7 +103,7 @@ proptest! {
 
     #[test]
     fn incremental_renders_add_up_to_the_view(all in transcript(), setting in setting()) {
-        let mut host = setting.host();
+        let mut host = setting.host(FORMAT);
         let mut stamp = (u32::MAX, 0, 0);
         let mut shown: Vec<String> = Vec::new();
         for end in 1..=all.len() {
@@ -334,7 +156,7 @@ proptest! {
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let mut host = setting.host();
+        let mut host = setting.host(FORMAT);
         for end in 1..=all.len() {
             host.turn(&all[..end]);
         }
@@ -342,7 +164,7 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] = byte;
         let damaged = String::from_utf8_lossy(&bytes).into_owned();
-        if let Ok(mut engine) = Engine::restore(common::host::options(&setting.json()), &damaged) {
+        if let Ok(mut engine) = Engine::restore(common::host::options(&setting.json(FORMAT)), &damaged) {
             engine.ingest(0, &format!("[{}]", all.join(",")), &[]).unwrap();
             let view: Vec<Value> = serde_json::from_str(&engine.render_json()).unwrap();
             prop_assert_eq!(openai_chat::problems(&view), Vec::<String>::new());

@@ -610,7 +610,7 @@ fn p48_the_next_run_inherits_summary_measure_and_failures() {
     let tokens = next.engine.estimate().tokens;
     // The first usage report of the run belongs to the last view of the run before.
     let outcome = next.plan(used(tokens / 10 * 12));
-    assert!((1.05..1.15).contains(&next.engine.estimate().ratio));
+    assert!((1.15..1.2).contains(&next.engine.estimate().ratio));
     assert!(!outcome.compacted && next.prompts.is_empty());
 
     let mut host = Host::new(&options(3_600, WITH_SUMMARIZER));

@@ -1,12 +1,15 @@
 // tidemark and other packages on the same recorded sessions, windows and summarizer.
 //
-//   npm --prefix js run bench:peers                        all of it, half an hour
+//   npm --prefix js run bench:peers                        all of it, a quarter of an hour
 //   npm --prefix js run bench:peers -- --window 32768 --only lovia --only tidemark
+//   npm --prefix js run bench:peers -- --resume            goes on where a run was ended
+//   npm --prefix js run bench:peers -- --resume --print    only prints what results.json holds
 //
-// Prints a table for each window and writes everything to results.json beside this file, unless
-// other options than the window narrow the run.
+// Prints a table for each window. Each policy at each window is one entry of results.json beside
+// this file, written as soon as it is known: a run replaces those that it measures and keeps the
+// others, so that windows and policies can be measured one by one.
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -26,8 +29,12 @@ const { values: options } = parseArgs({
     /** Parts of transcript names; the others are left out. */
     session: { type: 'string', multiple: true },
     prices: { type: 'string', default: 'openai' },
-    /** Writes the results here. */
+    /** Where the results are kept; without it, results.json if sessions and prices are its own. */
     out: { type: 'string' },
+    /** Measures only what is not there yet. */
+    resume: { type: 'boolean', default: false },
+    /** Measures nothing. */
+    print: { type: 'boolean', default: false },
   },
 });
 
@@ -73,25 +80,37 @@ function count(text) {
 
 const chosen = policies.filter(({ name }) => named(options.only, name));
 const windows = options.window.map(Number);
-const whole = !(options.only || options.data || options.session) && options.prices === 'openai';
-const out = options.out ?? (whole ? here('results.json') : undefined);
-const results = [];
-/** Versions of the packages that take part; looked up once. */
-let found;
+const usual = !(options.data || options.session) && options.prices === 'openai';
+const out = options.out ?? (usual ? here('results.json') : undefined);
+/** What must be alike for results to stand beside each other. */
+const about = { tokenizer: 'o200k_base', prices, sessions: sessions.map(({ name }) => name) };
+const results = kept();
 const started = performance.now();
 
-for (const { name, make } of chosen) {
-  for (const window of windows) {
+for (const window of windows) {
+  for (const { name, packages, make } of chosen) {
+    const before = results.findIndex((entry) => entry.window === window && entry.policy === name);
+    if (options.print || (options.resume && before >= 0)) continue;
     const reports = [];
     for (const session of sessions) {
       say(`${window}: ${name}: ${session.name}`);
       reports.push({ session: session.name, ...(await run(make, session.messages, window)) });
     }
-    results.push({ window, policy: name, total: total(reports), sessions: reports });
+    const versions = { node: process.version, ...Object.fromEntries(packages.map(versionOf)) };
+    const entry = { window, policy: name, versions, total: total(reports), sessions: reports };
+    if (before >= 0) results[before] = entry;
+    else results.push(entry);
     save();
   }
 }
 say('');
+
+/** The results of earlier runs over the same sessions. */
+function kept() {
+  if (!out || !existsSync(out)) return [];
+  const { results: earlier, ...rest } = JSON.parse(readFileSync(out, 'utf8'));
+  return JSON.stringify(rest) === JSON.stringify(about) ? earlier : [];
+}
 
 async function run(make, messages, window) {
   const { policy, close } = make(window, { count, python });
@@ -104,11 +123,15 @@ async function run(make, messages, window) {
   }
 }
 
-/** Writes what is known so far: the run is long. */
+/** Writes what is known so far, an entry a line, in place of what was there. */
 function save() {
   if (!out) return;
-  const about = { node: process.version, tokenizer: 'o200k_base', prices, versions: versions() };
-  writeFileSync(out, `${JSON.stringify({ ...about, results }, null, 1)}\n`);
+  const rank = ({ policy }) => policies.findIndex(({ name }) => name === policy);
+  results.sort((a, b) => a.window - b.window || rank(a) - rank(b));
+  const lines = results.map((entry) => JSON.stringify(entry)).join(',\n');
+  const head = JSON.stringify(about).slice(0, -1);
+  writeFileSync(`${out}.part`, `${head},"results":[\n${lines}\n]}\n`);
+  renameSync(`${out}.part`, out);
 }
 
 function say(text) {
@@ -142,19 +165,13 @@ function total(reports) {
 
 // ---- what comes out ----------------------------------------------------------------
 
-function versions() {
-  if (found) return found;
-  found = {};
-  for (const name of new Set(chosen.flatMap((policy) => policy.packages))) {
-    const path = name === 'tidemark' ? '../../pkg' : `node_modules/${name}`;
-    try {
-      found[name] = JSON.parse(readFileSync(here(`${path}/package.json`), 'utf8')).version;
-    } catch {
-      const code = `import importlib.metadata as m; print(m.version(${JSON.stringify(name)}))`;
-      found[name] = spawnSync(python, ['-c', code], { encoding: 'utf8' }).stdout.trim();
-    }
-  }
-  return found;
+/** The name and the version of a package that takes part. */
+function versionOf(name) {
+  const path = name === 'tidemark' ? '../../pkg' : `node_modules/${name}`;
+  const file = here(`${path}/package.json`);
+  if (existsSync(file)) return [name, JSON.parse(readFileSync(file, 'utf8')).version];
+  const code = `import importlib.metadata as m; print(m.version(${JSON.stringify(name)}))`;
+  return [name, spawnSync(python, ['-c', code], { encoding: 'utf8' }).stdout.trim()];
 }
 
 const share = (part, all) => (all === 0 ? '–' : `${((100 * part) / all).toFixed(0)} %`);
@@ -190,8 +207,11 @@ const HEAD = [
 ];
 
 for (const window of windows) {
-  const rows = results.filter((result) => result.window === window).map(row);
-  const calls = Math.max(0, ...results.map((result) => result.total.calls));
+  const shown = results.filter((entry) => {
+    return entry.window === window && named(options.only, entry.policy);
+  });
+  const rows = shown.map(row);
+  const calls = Math.max(0, ...shown.map((entry) => entry.total.calls));
   console.log(`\n${window} tokens, ${sessions.length} sessions, ${calls} calls\n`);
   const line = (cells) => `| ${cells.join(' | ')} |`;
   console.log(line(HEAD));
@@ -199,4 +219,4 @@ for (const window of windows) {
   for (const cells of rows) console.log(line(cells));
 }
 
-if (out) console.log(`\nwritten to ${out}`);
+if (out) console.log(`\n${options.print ? 'read from' : 'written to'} ${out}`);

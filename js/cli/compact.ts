@@ -16,7 +16,7 @@ export function addCompact(program: Command): void {
   const command = engineFlags(
     program
       .command('compact')
-      .description('write the view of a conversation that its window has room for')
+      .description('write what to send of a conversation, so that it fits the window')
       .argument('<file>', 'the whole conversation; - is stdin')
       .option('-o, --out <file>', 'write the view there, not to standard output'),
   )
@@ -24,8 +24,8 @@ export function addCompact(program: Command): void {
     .option('--force', 'compact as far as possible, whatever the size')
     .option('--focus <words>', 'what a summary should give the most room to')
     .option('--dry-run', 'say what would happen, and write nothing')
-    .option('--recall', 'expect the recall tool to be there (default: but in request bodies)')
-    .option('--no-recall', 'write markers that mention no recall tool')
+    .option('--recall', 'markers name the recall tool (default: yes, but not in request bodies)')
+    .option('--no-recall', 'markers name no recall tool')
     .action(action(compact));
   examples(command, [
     [
@@ -51,16 +51,28 @@ export function addCompact(program: Command): void {
 /** The options that `compact`, `recall` and `replay` share. */
 export function engineFlags(command: Command): Command {
   return command
-    .option('-w, --window <tokens>', 'context window of the model: 128000, 200k, 1m')
-    .addOption(choice('--preset <name>', 'a set of stages by name', CHOICES.preset))
-    .option('--summarizer <name>', 'local, openai:MODEL or anthropic:MODEL')
+    .option(
+      '-w, --window <tokens>',
+      'context window of the model: 128000, 200k, 1m; here or in tidemark.json',
+    )
+    .addOption(
+      choice(
+        '--preset <name>',
+        'how to compact; replay --compare shows what each does',
+        CHOICES.preset,
+      ),
+    )
+    .option('--summarizer <name>', 'local (default, no network), openai:MODEL or anthropic:MODEL')
     .option('--base-url <url>', 'where the summarizer is reached')
-    .option('--store <folder>', 'keep what leaves the view there')
+    .option('--store <folder>', 'keep large contents that leave the view there')
     .option('--namespace <name>', 'name of the conversation in the store')
-    .option('--reserve <tokens>', 'kept free for the output')
-    .option('--compact-at <size>', 'where a burst starts: share of usable, or tokens')
-    .option('--compact-to <size>', 'where a burst may stop')
-    .option('--tail <size>', 'newest part that stays as it is')
+    .option('--reserve <tokens>', 'kept free for the answer (default: a quarter, at most 16,384)')
+    .option(
+      '--compact-at <size>',
+      'compact from this size on: share of window less reserve, or tokens (default preset: 0.55)',
+    )
+    .option('--compact-to <size>', 'compact down to this size, likewise (default preset: 0.2)')
+    .option('--tail <size>', 'newest part that stays as it is, likewise (default preset: 0.1)')
     .option('--model <id>', 'model, which tells how text is counted')
     .addOption(choice('--tokenizer <family>', 'how text is counted', CHOICES.tokenizer))
     .addOption(choice('--format <name>', 'wire format, where it is not found out', CHOICES.format));

@@ -12,6 +12,7 @@ import {
   printParseErrorCode,
 } from 'jsonc-parser';
 import { type FormatName, Session, TidemarkError } from '../index.js';
+import { BrokenArray, elements } from './elements.js';
 import { EXIT, Failure, reason } from './failure.js';
 import { Log, type LogKind } from './log.js';
 
@@ -52,7 +53,7 @@ export interface ReadOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** A JSON document must fit into a string; JSON lines have no limit. */
+/** A JSON document that is read whole must fit into a string; the rest has no limit. */
 const MOST_BYTES = 400 * 1024 * 1024;
 
 /** Characters of a line. */
@@ -129,11 +130,12 @@ async function joined(lines: AsyncIterable<Line>, name: string): Promise<string>
 const isBlank = ({ text }: Line) => text.trim() === '';
 
 const EMPTY = 'give a JSON or JSONL file with a conversation, or pipe one in with -';
-const LARGE = 'too large for one JSON document (400 MB): as JSON lines it has no limit';
+const LARGE =
+  'too large to be read whole (400 MB): inspect and validate read JSON lines and arrays of any size';
 
 /**
- * The messages of a large log in pieces of some bytes, cut where a user speaks and no call waits;
- * undefined where the file is no log of lines, or small. What was read of it is given up.
+ * The messages of a large file in pieces of some bytes, cut where a user speaks and no call waits:
+ * of JSON lines, or of a document that is an array. What was read of it is given up.
  */
 export async function* pieces(path: string, options: ReadOptions): AsyncGenerator<Input> {
   const source = new Source(path, options);
@@ -141,7 +143,7 @@ export async function* pieces(path: string, options: ReadOptions): AsyncGenerato
   const warnings = new Warnings();
   let size = 0;
   let seen = false;
-  for await (const line of source.lines()) {
+  for await (const line of isNamedLines(path) ? source.lines() : source.elements()) {
     size += line.text.length;
     seen ||= !isBlank(line);
     feed(log, line, warnings);
@@ -154,12 +156,13 @@ export async function* pieces(path: string, options: ReadOptions): AsyncGenerato
   yield fromLog(source.name, log, warnings, options.format ?? 'auto', true);
 }
 
-/** Whether a file is so large that it is better read in pieces: JSON lines only. */
+/** Whether a file is so large that it is better read in pieces: JSON lines, and arrays. */
 export async function isLarge(path: string): Promise<boolean> {
-  if (path === '-' || !isNamedLines(path)) return false;
+  if (path === '-') return false;
   try {
     const { size } = await stat(path);
-    return size * (path.endsWith('.gz') ? 8 : 1) > LARGE_LOG;
+    if (size * (path.endsWith('.gz') ? 8 : 1) <= LARGE_LOG) return false;
+    return isNamedLines(path) || (await new Source(path, {}).isArray());
   } catch {
     return false;
   }
@@ -184,37 +187,70 @@ class Source {
 
   /** All lines, blank ones too; behind a last line feed stands an empty one. */
   async *lines(): AsyncGenerator<Line> {
-    const decoder = new TextDecoder('utf-8');
     let rest: string[] = [];
     let length = 0;
     let number = 1;
+    for await (const text of this.#texts()) {
+      let from = 0;
+      for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {
+        rest.push(text.slice(from, end));
+        const line = rest.length === 1 ? (rest[0] ?? '') : rest.join('');
+        rest = [];
+        length = 0;
+        from = end + 1;
+        yield { text: line, number };
+        number += 1;
+      }
+      if (from < text.length) {
+        rest.push(text.slice(from));
+        length += text.length - from;
+        if (length > LONGEST_LINE) {
+          throw new Failure(EXIT.input, `${this.name}:${number}:1: ${LARGE}`);
+        }
+      }
+    }
+    yield { text: rest.join(''), number };
+  }
+
+  /** The elements of a document that is an array; each is JSON. */
+  async *elements(): AsyncGenerator<Line> {
+    try {
+      for await (const { text, line, column } of elements(this.#texts())) {
+        if (quietly(text) === undefined) {
+          const at = fault(text);
+          const right = at.line === 1 ? column - 1 : 0;
+          throw new BrokenArray(at.message, line + at.line - 1, at.column + right);
+        }
+        yield { text, number: line };
+      }
+    } catch (error) {
+      if (!(error instanceof BrokenArray)) throw error;
+      const { line, column, message } = error;
+      throw new Failure(EXIT.input, `${this.name}:${line}:${column}: ${message}`);
+    }
+  }
+
+  /** Whether the text begins as an array does. */
+  async isArray(): Promise<boolean> {
+    for await (const text of this.#texts()) {
+      const begins = text.trimStart();
+      if (begins !== '') return begins.startsWith('[');
+    }
+    return false;
+  }
+
+  /** The text as it comes. */
+  async *#texts(): AsyncGenerator<string> {
+    const decoder = new TextDecoder('utf-8');
     try {
       for await (const chunk of await this.#plain()) {
         this.#options.signal?.throwIfAborted();
-        const text = decoder.decode(chunk as Uint8Array, { stream: true });
-        let from = 0;
-        for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {
-          rest.push(text.slice(from, end));
-          const line = rest.length === 1 ? (rest[0] ?? '') : rest.join('');
-          rest = [];
-          length = 0;
-          from = end + 1;
-          yield { text: line, number };
-          number += 1;
-        }
-        if (from < text.length) {
-          rest.push(text.slice(from));
-          length += text.length - from;
-          if (length > LONGEST_LINE) {
-            throw new Failure(EXIT.input, `${this.name}:${number}:1: ${LARGE}`);
-          }
-        }
+        yield decoder.decode(chunk as Uint8Array, { stream: true });
       }
     } catch (error) {
       throw this.#unreadable(error);
     }
-    rest.push(decoder.decode());
-    yield { text: rest.join(''), number };
+    yield decoder.decode();
   }
 
   async #plain(): Promise<AsyncIterable<unknown>> {

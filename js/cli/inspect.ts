@@ -1,5 +1,5 @@
 // tidemark inspect: where the tokens are.
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { type MessageSize, type PartSize, type Problem, Session } from '../index.js';
 import { EXIT } from './failure.js';
 import {
@@ -22,7 +22,12 @@ export function addInspect(program: Command): void {
     .description('show where the tokens of a conversation are')
     .argument('<file>', 'JSON, JSONL, a request body or a session log; - is stdin')
     .option('-w, --window <tokens>', 'context window, to show how full it is')
-    .option('--top <number>', 'how many of the biggest results, tools and duplicates', '10')
+    .addOption(
+      new Option('--top <number>', 'how many of the biggest results, tools and duplicates').default(
+        '10',
+        '10',
+      ),
+    )
     .option('--messages', 'a line for every message')
     .option('--model <id>', 'model, which tells how text is counted')
     .addOption(choice('--tokenizer <family>', 'how text is counted', CHOICES.tokenizer))

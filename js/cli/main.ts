@@ -11,7 +11,7 @@ import { addInspect } from './inspect.js';
 import { removeParts } from './output.js';
 import { addRecall } from './recall.js';
 import { addReplay } from './replay.js';
-import { interruption } from './run.js';
+import { examples, interruption } from './run.js';
 import { printable, stopProgress } from './terminal.js';
 import { addValidate } from './validate.js';
 
@@ -25,7 +25,11 @@ function build(): Command {
     .option('-q, --quiet', 'no notes and no progress on standard error')
     .showSuggestionAfterError()
     .exitOverride()
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({
+      showGlobalOptions: true,
+      // As each command's own help begins, not as its arguments are declared.
+      subcommandTerm: (command) => `${command.name()} ${command.usage()}`,
+    })
     .configureOutput({
       outputError: (text, write) => write(text.replace(/^error: /, 'tidemark: ')),
     });
@@ -39,8 +43,32 @@ function build(): Command {
   addStatus(program);
   addStats(program);
   addCompletion(program);
+  examples(program, [
+    [
+      'tidemark inspect session.jsonl',
+      "what fills a conversation: any API's JSON, or an agent's log",
+    ],
+    [
+      'tidemark compact chat.json -w 200k -o view.json',
+      'what to send to a model with 200,000 tokens',
+    ],
+    ['tidemark replay session.jsonl -w 64k --compare', 'what each preset would have cost'],
+    ['tidemark compact --help', 'the options of a command, and more examples'],
+  ]).addHelpText('after', WORDS);
   return program;
 }
+
+const WORDS = `
+Words:
+  view     the messages that are sent to the model, made from the conversation,
+           which itself is never changed
+  usable   the window without the reserve for the answer
+  burst    one compaction: it starts when the view reaches --compact-at of
+           usable, and ends at --compact-to
+  marker   what stands in the view for a content that left it; recall answers it
+
+Exit codes: 0 done, 1 done but the answer is no, 2 wrong command line, 3 unreadable
+input, 4 unwritable output, 70 a fault of tidemark, 130 Ctrl-C.`;
 
 function version(): string {
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8');

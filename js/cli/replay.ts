@@ -27,13 +27,15 @@ export function addReplay(program: Command): void {
   const command = engineFlags(
     program
       .command('replay')
-      .description('send a session through the compaction, call by call, and price every call')
-      .argument('<file>', 'the whole session; - is stdin'),
+      .description('replay a recorded session with compaction: tokens and cost of every call')
+      // Not required, for --compare takes a file behind it as its value: see `placed`.
+      .usage('[options] <file>')
+      .argument('[file]', 'the whole session; - is stdin'),
   )
     .option('--prices <table>', 'openai, anthropic, or a file with the prices of a million tokens')
     .option(
       '--compare [presets]',
-      'presets side by side, with commas between; none is no compaction',
+      'presets side by side, with commas between; none is no compaction (default: all of them)',
     )
     .option('--html <file>', 'write one page with charts, which needs nothing else')
     .option('--calls', 'a line for every call')
@@ -81,8 +83,9 @@ const NONE = 'none';
 /** Compared are those that the engine knows. */
 const PRESETS = CHOICES.preset;
 
-async function replayFile(run: Run, path: string): Promise<number> {
+async function replayFile(run: Run, named: string | undefined): Promise<number> {
   const { terminal, options, config } = run;
+  const path = placed(run, named);
   const window = requireWindow(config);
   const names = policyNames(run);
   const input = await open(run, path);
@@ -153,19 +156,34 @@ async function replayFile(run: Run, path: string): Promise<number> {
 }
 
 /** The policies that are wanted. */
+/** The file, also where it stands right behind --compare. */
+function placed({ options }: Run, path: string | undefined): string {
+  const { compare } = options;
+  if (path !== undefined) return path;
+  if (typeof compare !== 'string' || compare === '' || namesIn(compare).some(isPolicy)) {
+    throw new Failure(EXIT.usage, "missing required argument 'file'", 'a session; - is stdin');
+  }
+  options.compare = true;
+  return compare;
+}
+
+const namesIn = (list: string) =>
+  list
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+
+const isPolicy = (name: string) => name === NONE || known(name);
+
 function policyNames({ options, config }: Run): string[] {
   const { compare } = options;
   if (compare === undefined) return [config.values.preset ?? 'default'];
   if (compare === true) return [...PRESETS.filter(known), NONE];
-  const names = String(compare)
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
-  for (const name of names) {
-    if (name !== NONE && !known(name)) {
-      const hint = `known are ${[...PRESETS.filter(known), NONE].join(', ')}`;
-      throw new Failure(EXIT.usage, `--compare: ${name}: unknown`, hint);
-    }
+  const names = namesIn(String(compare));
+  const stranger = names.find((name) => !isPolicy(name));
+  if (stranger !== undefined) {
+    const hint = `known are ${[...PRESETS.filter(known), NONE].join(', ')}`;
+    throw new Failure(EXIT.usage, `--compare: ${stranger}: unknown`, hint);
   }
   return names.length > 0 ? names : ['default', NONE];
 }

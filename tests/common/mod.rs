@@ -12,7 +12,6 @@ pub mod openai_chat;
 pub mod openai_responses;
 pub mod openai_responses_random;
 pub mod random;
-pub mod turns;
 pub mod walk;
 
 use std::path::Path;

@@ -36,6 +36,12 @@ function file(name, text) {
   return path;
 }
 
+/** The command line that compacts the long session into 64k. */
+const COMPACT = ['compact', large, '-w', '64k'];
+
+/** Runs it, with whatever else the command line says. */
+const compact = (more = [], options = {}) => tidemark([...COMPACT, ...more], options);
+
 const lines = (messages) => messages.map((message) => `${JSON.stringify(message)}\n`).join('');
 
 // ---- what is read ------------------------------------------------------------------
@@ -210,35 +216,59 @@ test('duplicates are results with the same content', async () => {
   assert.equal(duplicate.wasted, 2 * duplicate.tokens);
 });
 
-test('a large log is read in pieces, with bounded memory and the same sums', {
+/** The long session so often that it has 40 MB, as JSON lines and as arrays. */
+function huge() {
+  const messages = recorded('large.json').map((message) => JSON.stringify(message));
+  const times = Math.ceil((40 * 1024 * 1024) / messages.join().length);
+  const all = Array(times).fill(messages).flat();
+  return { times, all };
+}
+
+for (const [kind, name, write] of [
+  ['JSON lines', 'huge.jsonl', (all) => all.map((message) => `${message}\n`).join('')],
+  ['an array on one line', 'huge.json', (all) => `[${all.join(',')}]`],
+  ['an array on many lines', 'huge.json', (all) => ` [\n  ${all.join(' ,\n  ')}\n]\n`],
+]) {
+  test(`${kind}: large files are read in pieces, with bounded memory and the same sums`, {
+    timeout: 300_000,
+  }, async () => {
+    const { times, all } = huge();
+    const path = file(name, write(all));
+    const node = ['--max-old-space-size=96'];
+    const { code, err, json } = await tidemark(['inspect', path, '--json'], { node });
+    assert.equal(code, 0, err);
+    const found = json();
+    const once = (await tidemark(['inspect', large, '--json'])).json();
+    assert.equal(found.messages, once.messages * times);
+    const result = ({ kinds }) => kinds.find(({ name }) => name === 'result').tokens;
+    // A call at the end of a block is answered by nothing in the next: only its framing may differ.
+    assert.equal(result(found), result(once) * times);
+    assert.equal(found.perMessage, null);
+  });
+}
+
+test('of a large array that is broken the line and the column are named', {
   timeout: 300_000,
 }, async () => {
-  const block = lines(recorded('large.json'));
-  const times = Math.ceil((40 * 1024 * 1024) / block.length);
-  const path = file('huge.jsonl', block.repeat(times));
-  const child = start(['inspect', path, '--json'], { node: ['--max-old-space-size=96'] });
-  let out = '';
-  let err = '';
-  child.stdout.on('data', (chunk) => {
-    out += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    err += chunk;
-  });
-  assert.equal(await ended(child), 0, err);
-  const found = JSON.parse(out);
-  const once = (await tidemark(['inspect', large, '--json'])).json();
-  assert.equal(found.messages, once.messages * times);
-  const result = ({ kinds }) => kinds.find(({ name }) => name === 'result').tokens;
-  // A call at the end of a block is answered by nothing in the next: only its framing may differ.
-  assert.equal(result(found), result(once) * times);
-  assert.equal(found.perMessage, null);
+  const { all } = huge();
+  const broken = [...all];
+  broken[20_000] = '{"role":"user",\n "content":nothing}';
+  for (const [text, why] of [
+    [`[\n${broken.join(',\n')}\n]`, /huge\.json:20003:12: invalid symbol/],
+    [`[${all.join(',\n')}`, new RegExp(`huge\\.json:${all.length}:\\d+: .*the text ends here`)],
+    [`[${all.join(',\n')}]\n]`, new RegExp(`huge\\.json:${all.length}:\\d+: the text goes on`)],
+    [`[${all.join(',\n')},\n]`, new RegExp(`huge\\.json:${all.length + 1}:1: `)],
+  ]) {
+    const { code, err } = await tidemark(['validate', file('huge.json', text)]);
+    assert.equal(code, 3, err);
+    assert.match(err, why);
+  }
 });
 
 // ---- compact -----------------------------------------------------------------------
 
 test('compact writes the view to standard output and the report beside it', async () => {
-  const { code, out, err } = await tidemark(['compact', large, '-w', '64k']);
+  const { code, out, err } = await compact();
   assert.equal(code, 0);
   const view = JSON.parse(out);
   assert.ok(view.length < 646);
@@ -248,18 +278,9 @@ test('compact writes the view to standard output and the report beside it', asyn
 
 test('the file that -o names holds the same view, and --json the report', async () => {
   const at = folder();
-  const view = (await tidemark(['compact', large, '-w', '64k', '--no-recall'])).out;
+  const view = (await compact(['--no-recall'])).out;
   const out = join(at, 'view.json');
-  const { json, code } = await tidemark([
-    'compact',
-    large,
-    '-w',
-    '64k',
-    '--no-recall',
-    '-o',
-    out,
-    '--json',
-  ]);
+  const { json, code } = await compact(['--no-recall', '-o', out, '--json']);
   assert.equal(code, 0);
   const report = json();
   assert.equal(report.compacted, true);
@@ -288,16 +309,9 @@ test('lines stay lines, and a request keeps every byte that is not edited', asyn
 
 test('a dry run writes nothing', async () => {
   const at = folder();
-  const args = [
-    '-w',
-    '64k',
-    '--dry-run',
-    '-o',
-    join(at, 'view.json'),
-    '--checkpoint',
-    join(at, 'c'),
-  ];
-  const { code, out } = await tidemark(['compact', large, ...args, '--store', join(at, 'store')]);
+  const [view, checkpoint, store] = ['view.json', 'c', 'store'].map((name) => join(at, name));
+  const more = ['-o', view, '--checkpoint', checkpoint, '--store', store];
+  const { code, out } = await compact(['--dry-run', ...more]);
   assert.equal(code, 0);
   assert.match(out, /compacted/);
   assert.deepEqual(readdirSync(at), []);
@@ -312,10 +326,9 @@ test('a view that cannot fit is exit code 1', async () => {
 test('a checkpoint is gone on from, and shown without its secret', async () => {
   const at = folder();
   const checkpoint = join(at, 'chat.checkpoint');
-  const args = ['compact', large, '-w', '64k', '--checkpoint', checkpoint];
-  const first = await tidemark(args);
+  const first = await compact(['--checkpoint', checkpoint]);
   const { secret, parts } = JSON.parse(readFileSync(checkpoint, 'utf8'));
-  const second = await tidemark([...args, '--json']);
+  const second = await compact(['--checkpoint', checkpoint, '--json']);
   assert.equal(second.json().reason, 'under_trigger');
   assert.deepEqual(second.json().view, JSON.parse(first.out));
   for (const more of [[], ['--json']]) {
@@ -331,15 +344,7 @@ test('a checkpoint is gone on from, and shown without its secret', async () => {
 test('recall brings back what the markers name', async () => {
   const at = folder();
   const checkpoint = join(at, 'c');
-  const { json } = await tidemark([
-    'compact',
-    large,
-    '-w',
-    '64k',
-    '--checkpoint',
-    checkpoint,
-    '--json',
-  ]);
+  const { json } = await compact(['--checkpoint', checkpoint, '--json']);
   const { index, ref } = json().decisions.find(({ kind }) => kind === 'cleared');
   const { content } = recorded('large.json')[index];
   const page = await tidemark(['recall', large, ref, '--checkpoint', checkpoint]);
@@ -372,8 +377,8 @@ test('openai and anthropic are asked for summaries at the place that is given', 
     const base = kind === 'openai' ? `${url}/v1` : url;
     const name = kind.toUpperCase();
     const env = { [`${name}_API_KEY`]: 'key-1', [`${name}_BASE_URL`]: base };
-    const args = ['compact', large, '-w', '64k', '--summarizer', `${kind}:some-model`, '--json'];
-    const { code, json, err } = await tidemark(args, { env });
+    const args = ['--summarizer', `${kind}:some-model`, '--json'];
+    const { code, json, err } = await compact(args, { env });
     assert.equal(code, 0, err);
     assert.equal(json().summary.by, 'host');
     assert.match(json().summary.text, /Set up signing keys/);
@@ -394,22 +399,22 @@ test('a busy server is asked again; where it fails for good the local summarizer
     times === 1 ? { status: 429, body: {}, more: { 'retry-after': '0.01' } } : { body: good },
   );
   const env = { OPENAI_API_KEY: 'key' };
-  const args = ['compact', large, '-w', '64k', '--summarizer', 'openai:m', '--json', '--base-url'];
-  const once = await tidemark([...args, busy.url], { env });
+  const args = ['--summarizer', 'openai:m', '--json', '--base-url'];
+  const once = await compact([...args, busy.url], { env });
   assert.equal(once.json().summary.by, 'host');
   assert.ok(busy.requests.length >= 2);
   const failing = await provider(() => ({
     status: 400,
     body: { error: { message: 'no such model' } },
   }));
-  const { code, json } = await tidemark([...args, failing.url], { env });
+  const { code, json } = await compact([...args, failing.url], { env });
   assert.equal(code, 0);
   assert.equal(json().summary.by, 'local');
   assert.match(json().failures[0].message, /HTTP 400.*no such model/);
 });
 
 test('a summarizer without its key is a wrong command line', async () => {
-  const { code, err } = await tidemark(['compact', large, '-w', '64k', '--summarizer', 'openai:m']);
+  const { code, err } = await compact(['--summarizer', 'openai:m']);
   assert.equal(code, 2);
   assert.match(err, /OPENAI_API_KEY/);
 });
@@ -445,6 +450,33 @@ test('replay counts as the library does', async () => {
   assert.equal(ours.refused, 0);
   assert.equal(ours.retention.lost, 0);
   assert.ok(ours.bursts > 0);
+});
+
+test('the file may stand behind --compare', async () => {
+  const policies = async (...args) => {
+    const { code, json, err } = await tidemark(['replay', ...args, '-w', '4k', '--json']);
+    assert.equal(code, 0, err);
+    return json().policies.map(({ policy }) => policy);
+  };
+  const all = await policies(small, '--compare');
+  assert.ok(all.length > 5 && all.includes('none'));
+  assert.deepEqual(await policies('--compare', small), all);
+  for (const args of [
+    [small, '--compare', 'late,none'],
+    ['--compare', 'late,none', small],
+    ['--compare=late,none', small],
+  ]) {
+    assert.deepEqual(await policies(...args), ['late', 'none']);
+  }
+  for (const [args, why] of [
+    [['--compare'], /missing required argument 'file'/],
+    [['--compare', 'late'], /missing required argument 'file'/],
+    [['--compare', 'late,nosuch', small], /nosuch: unknown[\s\S]*known are default, /],
+  ]) {
+    const { code, err } = await tidemark(['replay', ...args, '-w', '4k']);
+    assert.equal(code, 2);
+    assert.match(err, why);
+  }
 });
 
 test('a price table of its own is taken', async () => {
@@ -604,7 +636,7 @@ test('stats adds up what was compacted with a store', async () => {
   const env = { TIDEMARK_STORE: 'kept' };
   assert.equal((await tidemark(['stats'], { cwd })).code, 2);
   assert.equal((await tidemark(['stats'], { cwd, env })).code, 1);
-  const { json } = await tidemark(['compact', large, '-w', '64k', '--json'], { cwd, env });
+  const { json } = await compact(['--json'], { cwd, env });
   const { tokensBefore, tokensAfter } = json();
   await tidemark(['compact', small, '-w', '64k'], { cwd, env });
   const stats = (await tidemark(['stats', '--json'], { cwd, env })).json();
@@ -619,11 +651,7 @@ test('stats adds up what was compacted with a store', async () => {
 const ESCAPE = String.fromCharCode(27);
 
 test('without a terminal there are no colours and no progress', async () => {
-  for (const args of [
-    ['inspect', large],
-    ['compact', large, '-w', '64k'],
-    ['replay', small, '-w', '4k'],
-  ]) {
+  for (const args of [['inspect', large], COMPACT, ['replay', small, '-w', '4k']]) {
     const { out, err } = await tidemark(args);
     assert.ok(!out.includes(ESCAPE) && !err.includes(ESCAPE), args[0]);
     assert.ok(!err.includes('%]') && !err.includes('░'), args[0]);
@@ -705,7 +733,7 @@ test('Ctrl-C leaves no half-written output', async () => {
   writeFileSync(out, 'the old one');
   const { url, requests } = await provider(() => undefined);
   const env = { OPENAI_API_KEY: 'key' };
-  const args = ['compact', large, '-w', '64k', '-o', out, '--checkpoint', join(at, 'c')];
+  const args = [...COMPACT, '-o', out, '--checkpoint', join(at, 'c')];
   const child = start([...args, '--summarizer', 'openai:m', '--base-url', url], { env });
   while (requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
   child.kill('SIGINT');
@@ -761,32 +789,66 @@ test('every command has examples, and the manual knows every command and option'
   }
 });
 
-test('the shell completes commands, options and their values', () => {
-  const bin = folder();
-  writeFileSync(
-    join(bin, 'tidemark'),
-    `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`,
-    { mode: 0o755 },
-  );
-  const complete = (...words) => {
-    const quoted = words.map((word) => `'${word}'`).join(' ');
-    const lines = [
-      'source <(tidemark completion bash)',
-      `COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _tidemark`,
-      "IFS=$'\\n'; echo \"$" + '{COMPREPLY[*]}"',
-    ];
-    const env = plainEnv();
-    const all = { ...env, PATH: `${bin}:${env.PATH}` };
-    return execFileSync('bash', ['-c', lines.join('\n')], { encoding: 'utf8', env: all })
-      .split('\n')
-      .filter(Boolean);
-  };
-  assert.deepEqual(complete('tidemark', 'ins'), ['inspect']);
-  assert.deepEqual(complete('tidemark', 'compact', '--dry'), ['--dry-run']);
-  assert.deepEqual(complete('tidemark', 'inspect', '--format', 'open'), [
-    'openai-chat',
-    'openai-responses',
-  ]);
-  assert.deepEqual(complete('tidemark', 'config', 'get', 'win'), ['window']);
-  assert.deepEqual(complete('tidemark', 'inspect', ''), [], 'files are for the shell');
-});
+/** What each shell makes of a command line whose end is to be completed: the words it offers. */
+const SHELLS = {
+  bash: (words) => [
+    'source <(tidemark completion bash)',
+    `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')})`,
+    `COMP_CWORD=${words.length - 1}; _tidemark`,
+    'printf "%s\\n" "$' + '{COMPREPLY[@]}"',
+  ],
+  fish: (words) => [
+    'source (tidemark completion fish | psub)',
+    `complete -C '${words.join(' ')}' | cut -f 1`,
+  ],
+  // A real zsh in a terminal of its own: the words are typed, then Tab, and then its line is shown.
+  zsh: (words) => [
+    'zmodload zsh/zpty; zpty inner zsh -f -i',
+    `zpty -w inner 'PROMPT=; path=($BIN $path); autoload -Uz compinit; compinit -D -u
+      source <(tidemark completion zsh)
+      show() { print -r -- "<<""$BUFFER"">>" }; zle -N show; bindkey "^X^X" show
+      print -r -- REA""DY'`,
+    "zpty -r -m inner out '*READY*'",
+    `zpty -wn inner '${words.join(' ')}'$'\\t\\x18\\x18'`,
+    "zpty -r -m inner out '*<<*>>*'; zpty -d inner",
+    'line=$' + '{out##*<<}; print -r -- $' + '{$' + '{line%%>>*}% }',
+  ],
+};
+
+for (const [shell, script] of Object.entries(SHELLS)) {
+  const missing = spawnSync(shell, ['-c', 'true']).error && `no ${shell} here`;
+  test(`${shell} completes commands, options and their values`, { skip: missing }, async () => {
+    const bin = folder();
+    const starter = `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`;
+    writeFileSync(join(bin, 'tidemark'), starter, { mode: 0o755 });
+    writeFileSync(join(bin, 'session.json'), '[]');
+    const given = plainEnv();
+    const env = { ...given, PATH: `${bin}:${given.PATH}`, BIN: bin, TERM: 'xterm' };
+    const quiet = { bash: '--norc', fish: '--no-config', zsh: '-f' }[shell];
+    const offered = (...words) => {
+      const code = script(['tidemark', ...words]).join('\n');
+      const how = { encoding: 'utf8', env, cwd: bin, timeout: 60_000 };
+      const out = execFileSync(shell, [quiet, '-c', code], how);
+      if (shell === 'zsh') return [out.trim().split(' ').at(-1)];
+      return out.split('\n').filter(Boolean).sort();
+    };
+    assert.deepEqual(offered('ins'), ['inspect']);
+    assert.deepEqual(offered('compact', '--dry'), ['--dry-run']);
+    assert.deepEqual(offered('config', 'get', 'win'), ['window']);
+    if (shell !== 'bash') assert.deepEqual(offered('inspect', 'ses'), ['session.json']);
+    if (shell === 'zsh') {
+      // What the words in question have in common.
+      assert.deepEqual(offered('inspect', '--format', 'open'), ['openai-']);
+      return;
+    }
+    const both = ['openai-chat', 'openai-responses'];
+    assert.deepEqual(offered('inspect', '--format', 'open'), both);
+    if (shell === 'bash') assert.deepEqual(offered('inspect', ''), [], 'files are for the shell');
+    for (const command of ['inspect', 'compact', 'replay', 'recall', 'status']) {
+      const { out } = await tidemark([command, '--help']);
+      const options = [...out.matchAll(/^ +(?:-\w, )?(--[\w-]+)/gm)].map(([, long]) => long);
+      assert.ok(options.length > 5, out);
+      assert.deepEqual(offered(command, '--'), [...new Set(options)].sort(), command);
+    }
+  });
+}

@@ -304,3 +304,31 @@ test('dispose frees once; the session then refuses calls', () => {
   assert.throws(() => session.plan([]), { code: 'disposed' });
   assert.throws(() => session.render(), { code: 'disposed' });
 });
+
+test('the estimate is the same for messages one by one, in batches, at once, as objects or as bytes', () => {
+  const transcript = recorded('mid');
+  const size = (hand) => {
+    const session = new Session({ window: 1_000_000, format: 'openai-chat' });
+    hand(session);
+    const { tokens } = session.estimate();
+    session.dispose();
+    return tokens;
+  };
+  const body = (messages) => new TextEncoder().encode(JSON.stringify({ messages }, null, 1));
+  const whole = size((session) => session.sync(transcript));
+  assert.ok(whole > 40_000);
+  for (const steps of [[1], [2, 7, 1, 31], [100]]) {
+    const sizes = { objects: 0, bytes: 0 };
+    for (const kind of Object.keys(sizes)) {
+      sizes[kind] = size((session) => {
+        for (let end = 0, turn = 0; end < transcript.length; turn++) {
+          end += steps[turn % steps.length];
+          const messages = transcript.slice(0, end);
+          if (kind === 'objects') session.sync(messages);
+          else session.planBody(body(messages), { path: '/v1/chat/completions' });
+        }
+      });
+    }
+    assert.deepEqual(sizes, { objects: whole, bytes: whole });
+  }
+});
