@@ -626,6 +626,8 @@ export interface Repair {
     | 'duplicate_id'
     /** An item of OpenAI Responses whose id an earlier one has. */
     | 'duplicate_item'
+    /** A request for approval without its call, or a response without its request. */
+    | 'orphan_approval'
     | 'empty_message'
     /** An empty text among other content. */
     | 'empty_text'

@@ -193,6 +193,8 @@ pub(crate) struct Message {
     pub pinned: bool,
     /// The provider's own compaction: it stands for everything before it.
     pub compaction: bool,
+    /// It holds requests for approval, or responses to them.
+    pub asks: bool,
     /// Its own id, where none may stand twice; empty where it has none.
     pub item: Box<str>,
     /// An earlier message has the same one.

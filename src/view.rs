@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::count::{self, Family};
 pub(crate) use crate::cut::{boundary, ends};
 use crate::decision::{Action, Decision, Decisions, Place};
-use crate::format::{Format, FormatName};
+use crate::format::{Approval, Format, FormatName};
 use crate::json::{Json, Value, mended, write_string};
 use crate::marker::{self, Kept};
 use crate::order::sort;
@@ -80,7 +80,7 @@ pub struct Repair {
     /// `orphan_result`, `unanswered_call`, `misplaced_result`, `duplicate_id`, `empty_message`,
     /// `empty_text`, `empty_calls`, `empty_error`, `misplaced_content`, `trailing_reasoning`,
     /// `stranded_reasoning`, `lone_surrogate`, `null_result`, `object_arguments`, `no_arguments`,
-    /// `bare_response`, `duplicate_item`, `stray_id`, `cache_marker` or `assistant_first`.
+    /// `bare_response`, `duplicate_item`, `stray_id`, `orphan_approval`, `cache_marker` or `assistant_first`.
     pub kind: &'static str,
     /// Message of the transcript.
     pub index: u32,
@@ -136,6 +136,9 @@ impl Problem {
             }
             "empty_message" | "empty_text" => "text content must be non-empty",
             "empty_calls" => "[] is too short - 'tool_calls'",
+            "orphan_approval" => {
+                "tool call not found for approval request, or request for response"
+            }
             "duplicate_item" => "Duplicate item found. Remove duplicate items from your input",
             "cache_marker" => "A maximum of 4 blocks with cache_control may be provided",
             "stray_id" => "function response id does not match that of its function call",
@@ -543,6 +546,7 @@ impl View<'_> {
         {
             edits.push(Edit { path: vec![Step::Key(bond)], json: String::new() });
         }
+        let approvals = if message.asks { self.approvals(index, renamed) } else { Vec::new() };
         for (part, at) in message.parts.iter().zip(0u32..) {
             let place = Link { message: index, part: at };
             let call = if part.kind == PartKind::Call { Some(place) } else { part.link };
@@ -560,7 +564,18 @@ impl View<'_> {
                 out.repair("stray_id", index, Some(&part.id), "left out: its call has none");
                 edits.push(Edit { path, json: String::new() });
             }
+            let approval = approvals.iter().find(|(path, _)| *path == *part.path);
+            if let Some((_, Some(id))) = approval
+                && let Some(path) = self.format.id_path(part)
+            {
+                edits.push(Edit { path, json: quoted(id) });
+            }
             let leaves = match part.kind {
+                _ if approval.is_some_and(|(_, id)| id.is_none()) => {
+                    let detail = "left out: its other half is missing";
+                    out.repair("orphan_approval", index, None, detail);
+                    true
+                }
                 PartKind::Result if part.link.is_none() => {
                     orphan = Some(&*part.id);
                     true
@@ -756,6 +771,72 @@ impl View<'_> {
         let unit = &self.transcript.units[self.transcript.unit_of(index)];
         let mut calls = self.transcript.unit_messages(unit).iter().flat_map(Message::calls);
         calls.any(|(_, call)| !call.id.is_empty())
+    }
+
+    /// The approvals in a message, by their paths, that need mending: requests whose call gets that
+    /// id, and with none what has no call or no request.
+    fn approvals(&self, index: u32, renamed: &[Renamed]) -> Vec<(Vec<Step>, Option<String>)> {
+        let start = self.transcript.units[self.transcript.unit_of(index)].start;
+        let found = self.approvals_since(start, index, renamed);
+        match found.iter().any(|(_, id)| id.is_none()) {
+            // Hosts may answer long after they were asked.
+            true => self.approvals_since(0, index, renamed),
+            false => found,
+        }
+    }
+
+    fn approvals_since(
+        &self,
+        from: u32,
+        index: u32,
+        renamed: &[Renamed],
+    ) -> Vec<(Vec<Step>, Option<String>)> {
+        let transcript = self.transcript;
+        let shown = |at: u32| self.shows(&transcript.units[transcript.unit_of(at)]);
+        // Calls, whether approval was asked for, and the new id; requests.
+        let mut calls: Vec<(String, bool, Option<&str>)> = Vec::new();
+        let mut requests = Vec::new();
+        let mut out = Vec::new();
+        for at in (from..=index).filter(|at| *at == index || shown(*at)) {
+            let message = self.message_at(at);
+            if message.role != Role::Assistant && at != index {
+                continue;
+            }
+            let Ok(json) = Json::parse(&message.raw) else { continue };
+            let list = json.root().get(self.format.content());
+            for (part, i) in list.into_iter().flat_map(|list| list.items()).zip(0u32..) {
+                let path = [Step::Key(self.format.content()), Step::Index(i)];
+                let mend = match self.format.approval(part) {
+                    Some(Approval::Call(id)) => {
+                        let own = message.calls().find(|(_, call)| call.path.starts_with(&path));
+                        let own = own.map(|(part, _)| Link { message: at, part });
+                        calls.push((id, false, own.and_then(|own| new_id(renamed, own))));
+                        continue;
+                    }
+                    Some(Approval::Request(approval, id)) => {
+                        // Of several calls with one id, each request is for the next.
+                        let next = calls.iter().position(|call| call.0 == id && !call.1);
+                        match next.or_else(|| calls.iter().rposition(|call| call.0 == id)) {
+                            None => None,
+                            Some(call) => {
+                                requests.push(approval);
+                                calls[call].1 = true;
+                                match calls[call].2 {
+                                    Some(new) => Some(new.to_owned()),
+                                    None => continue,
+                                }
+                            }
+                        }
+                    }
+                    Some(Approval::Response(approval)) if !requests.contains(&approval) => None,
+                    _ => continue,
+                };
+                if at == index {
+                    out.push((path.to_vec(), mend));
+                }
+            }
+        }
+        out
     }
 
     fn decision(&self, index: u32, part: u32) -> Option<&Decision> {

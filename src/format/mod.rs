@@ -108,6 +108,12 @@ pub(crate) trait Format {
         None
     }
 
+    /// What an element of a content list has to do with approvals of calls, where the format has
+    /// such.
+    fn approval(&self, _part: Value<'_>) -> Option<Approval> {
+        None
+    }
+
     /// A text as the whole content of a message, as JSON.
     fn stand_in(&self, text: &str) -> String {
         Shape::String.write(text)
@@ -150,6 +156,16 @@ pub(crate) trait Format {
     fn bond(&self) -> Option<&'static str> {
         None
     }
+}
+
+/// One of three parts that hang together by ids.
+pub(crate) enum Approval {
+    /// A call, by its id.
+    Call(String),
+    /// The host is asked for approval: id of the request, and of the call.
+    Request(String, String),
+    /// It answers a request of that id.
+    Response(String),
 }
 
 impl FormatName {
