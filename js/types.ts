@@ -282,6 +282,12 @@ export interface EngineOptions {
    * messages of one role in a row. @default false
    */
   alternate?: boolean | undefined;
+  /**
+   * End the summary in the view with a cache marker: `cache_control` for Anthropic, its option among
+   * `providerOptions` for the AI SDK; other formats have none. It is one of the four that a request
+   * may carry. @default false
+   */
+  cacheMarker?: boolean | undefined;
   /** The host answers `put` effects; `Compactor` sets it by its store. */
   store?: boolean | undefined;
   /** The host answers `summarize` effects; `Compactor` sets it by its summarizer. */
@@ -618,6 +624,10 @@ export interface Repair {
     | 'orphan_result'
     | 'unanswered_call'
     | 'duplicate_id'
+    /** An item of OpenAI Responses whose id an earlier one has. */
+    | 'duplicate_item'
+    /** A request for approval without its call, or a response without its request. */
+    | 'orphan_approval'
     | 'empty_message'
     /** An empty text among other content. */
     | 'empty_text'
@@ -631,6 +641,10 @@ export interface Repair {
     | 'stranded_reasoning'
     /** A response of a Gemini function that is no object. */
     | 'bare_response'
+    /** The id of a Gemini function's response whose call has none, while others of the turn have. */
+    | 'stray_id'
+    /** Cache markers beyond the four that a request may carry: those of the oldest messages. */
+    | 'cache_marker'
     /** The assistant begins where only the user may. */
     | 'assistant_first'
     /** An empty `tool_calls` array, which the view leaves out. */

@@ -17,6 +17,8 @@ pub(crate) struct Body {
     list: Range<usize>,
     /// Its elements.
     items: Vec<Range<usize>>,
+    /// A single message, or its text, stands in place of a list of one.
+    single: bool,
 }
 
 impl Engine {
@@ -25,7 +27,7 @@ impl Engine {
     /// the format where the messages do not.
     ///
     /// # Errors
-    /// `invalid_json`, or `invalid_transcript` at `body` where no list of messages is found.
+    /// `invalid_json`, or `invalid_transcript` at `body` where no messages are found.
     pub fn ingest_body(&mut self, bytes: &[u8], path: Option<&str>) -> Result<(), Error> {
         let text = std::str::from_utf8(bytes)
             .map_err(|_| Error::at(ErrorCode::InvalidJson, "body", "not UTF-8"))?;
@@ -46,13 +48,29 @@ impl Engine {
         }
         let raw = |value: Option<Value<'_>>| value.map_or(String::new(), |v| v.raw().to_owned());
         let system = ["system", "instructions", "systemInstruction", "system_instruction"];
+        self.marks[2] = u32::from(root.get("cache_control").is_some_and(|mark| !mark.is_null()));
         self.set_system(&raw(first(root, &system)))?;
         self.set_tools(&raw(first(root, &["tools", "functions"])))?;
         self.sizes.output = output_limit(root);
         self.server_history = SERVER_HISTORY.iter().any(|name| is_set(root.get(name)));
         let items: Vec<Range<usize>> = list.items().map(|item| item.span()).collect();
-        self.ingest_values(0, list, &[])?;
-        self.body = Some(Body { text: text.to_owned(), list: list.span(), items });
+        let single = list.kind() != Kind::Array;
+        if single {
+            let message = match (list.kind(), format) {
+                (Kind::String, Some(FormatName::Gemini)) => {
+                    ["[{\"role\":\"user\",\"parts\":[{\"text\":", list.raw(), "}]}]"].concat()
+                }
+                (Kind::String, _) => {
+                    ["[{\"role\":\"user\",\"content\":", list.raw(), "}]"].concat()
+                }
+                _ => ["[", list.raw(), "]"].concat(),
+            };
+            let message = parse(&message, "body", ErrorCode::InvalidJson)?;
+            self.ingest_values(0, message.root(), &[])?;
+        } else {
+            self.ingest_values(0, list, &[])?;
+        }
+        self.body = Some(Body { text: text.to_owned(), list: list.span(), items, single });
         Ok(())
     }
 
@@ -65,12 +83,19 @@ impl Engine {
         let view = self.view();
         let items = view.items(0);
         let messages = &self.transcript.messages;
-        if let [Item::Run { from: 0, to }] = items[..]
-            && to as usize == messages.len()
-        {
+        let same = match items[..] {
+            [] => messages.is_empty(),
+            [Item::Run { from, to }] => from == 0 && to as usize == messages.len(),
+            _ => false,
+        };
+        if same {
             return None;
         }
         let text = &*body.text;
+        if body.single {
+            let Range { start, end } = body.list;
+            return Some([&text[..start], &view.json(), &text[end..]].concat());
+        }
         let open = body.list.start + 1;
         let close = body.list.end - 1;
         let lead = body.items.first().map_or(open, |item| item.start);
@@ -118,13 +143,18 @@ impl Engine {
 /// The list of messages of a request, and its format where the request tells it.
 fn find<'j>(root: Value<'j>, path: Option<&str>) -> Option<(Option<FormatName>, Value<'j>)> {
     let list = |name: &str| root.get(name).filter(|list| list.kind() == Kind::Array);
-    if let Some(list) = list("contents") {
+    // One message, or its text, may stand in place of the list.
+    let any = |name: &str, one: &[Kind]| {
+        let is = |value: &Value<'_>| value.kind() == Kind::Array || one.contains(&value.kind());
+        root.get(name).filter(is)
+    };
+    if let Some(list) = any("contents", &[Kind::String, Kind::Object]) {
         return Some((Some(FormatName::Gemini), list));
     }
-    if let Some(list) = list("input") {
+    if let Some(list) = any("input", &[Kind::String]) {
         return Some((Some(FormatName::OpenaiResponses), list));
     }
-    if let Some(list) = list("prompt") {
+    if let Some(list) = any("prompt", &[Kind::String]) {
         return Some((Some(FormatName::AiSdk), list));
     }
     let messages = list("messages")?;

@@ -21,6 +21,7 @@ use crate::decision::{Decisions, Place, Ref};
 use crate::error::{Error, ErrorCode};
 use crate::format::{Format, FormatName, Reading, detect, read_messages, read_rest};
 use crate::json::Value;
+use crate::marker;
 use crate::options::{Options, invalid};
 use crate::order::sort;
 use crate::recall::{self, RecallArgs, RecallStep};
@@ -88,6 +89,10 @@ pub struct Engine {
     recall_schema: u32,
     /// Raw tokens of the view, tools left out.
     visible: u32,
+    /// Cache markers beside the messages: in the tools, in the instructions, of the whole request.
+    pub(crate) marks: [u32; 3],
+    /// Those of the messages that the view keeps.
+    kept_marks: marker::Kept,
     /// Bytes of the view's JSON, about, and its images and files.
     bytes: u32,
     media: u32,
@@ -250,6 +255,8 @@ impl Engine {
             low_savings: 0,
             totals: Totals::default(),
             flushed: 0,
+            marks: [0; 3],
+            kept_marks: marker::Kept::default(),
             repairs: Vec::new(),
             told: Vec::new(),
             notices: Vec::new(),
@@ -314,6 +321,7 @@ impl Engine {
     pub fn ingest(&mut self, from: usize, json: &str, pins: &[u32]) -> Result<(), Error> {
         let parsed = parse(json, "messages", ErrorCode::InvalidJson)?;
         self.server_history = false;
+        self.marks[2] = 0;
         self.ingest_values(from, parsed.root(), pins)
     }
 
@@ -391,6 +399,7 @@ impl Engine {
         for unit in first..self.transcript.units.len() {
             self.cost(unit);
         }
+        self.remark();
         Ok(())
     }
 
@@ -444,10 +453,11 @@ impl Engine {
     /// `invalid_json`.
     pub fn set_tools(&mut self, json: &str) -> Result<(), Error> {
         let own = self.recall_name().map(str::to_owned);
-        let mut tools = 0;
+        let (mut tools, mut marks) = (0, 0);
         let mut offered = false;
         if !json.is_empty() {
             let parsed = parse(json, "tools", ErrorCode::InvalidJson)?;
+            marks = marker::count(parsed.root());
             let is_own = |name: &str| own.as_deref() == Some(name);
             let mut add = |name: Option<&str>, tool: Value<'_>| {
                 tools += self.family.text(tool.raw()) + TOOL_FRAMING;
@@ -469,6 +479,8 @@ impl Engine {
             }
         }
         self.tools = tools;
+        self.marks[0] = marks;
+        self.remark();
         self.recall_schema = match own {
             Some(own) if !offered => self.own_schema(&own),
             _ => 0,
@@ -488,14 +500,16 @@ impl Engine {
     /// # Errors
     /// `invalid_json`.
     pub fn set_system(&mut self, json: &str) -> Result<(), Error> {
-        self.system = 0;
+        (self.system, self.marks[1]) = (0, 0);
         if !json.is_empty() {
             let parsed = parse(json, "system", ErrorCode::InvalidJson)?;
             let root = parsed.root();
             let text = root.string();
             let tokens = self.family.text(text.as_deref().unwrap_or(root.raw()));
             self.system = tokens + count::MESSAGE_FRAMING;
+            self.marks[1] = marker::count(root);
         }
+        self.remark();
         Ok(())
     }
 
@@ -636,6 +650,62 @@ impl Engine {
             label: self.label(),
             alternate: self.options.alternate,
             untouched: self.untouched,
+            marks: self.kept_marks,
+        }
+    }
+
+    /// Finds the cache markers that the view may keep: the newest, and before those of the body that
+    /// of the leading system messages.
+    fn find_marks(&self) -> marker::Kept {
+        let mut kept = marker::Kept::default();
+        let beside = self.marks.iter().sum::<u32>();
+        let mut room = marker::MOST.saturating_sub(beside);
+        kept.own = self.options.cache_marker && room > 0 && self.decisions.summary.is_some();
+        room -= u32::from(kept.own);
+        if self.transcript.markers <= room {
+            return kept;
+        }
+        let (view, messages) = (self.view(), &self.transcript.messages);
+        let lead = self.transcript.lead;
+        for (part, range) in [0..lead, lead..self.transcript.len()].into_iter().enumerate() {
+            for index in range.rev().filter(|index| messages[*index as usize].markers > 0) {
+                let unit = &self.transcript.units[self.transcript.unit_of(index)];
+                if !view.shows(unit) {
+                    continue;
+                }
+                let has = messages[index as usize].markers;
+                if has > room {
+                    kept.from[part] = (index, has - room);
+                    room = 0;
+                    break;
+                }
+                room -= has;
+            }
+        }
+        kept
+    }
+
+    /// Brings the cache markers of the view up to date, where no decision changed.
+    fn remark(&mut self) {
+        let new = self.find_marks();
+        let old = std::mem::replace(&mut self.kept_marks, new);
+        if old == new {
+            return;
+        }
+        if old.own != new.own {
+            self.touched = 0;
+        }
+        for (old, new) in old.from.into_iter().zip(new.from) {
+            let last = self.transcript.units.len().saturating_sub(1);
+            let unit = |mark: marker::Mark| self.transcript.unit_of(mark.0).min(last);
+            let (from, to) = (unit(old.min(new)), unit(old.max(new)));
+            if old == new || self.transcript.units.is_empty() {
+                continue;
+            }
+            self.touched = self.touched.min(from);
+            for index in from..=to {
+                self.cost(index);
+            }
         }
     }
 
@@ -800,6 +870,7 @@ impl Engine {
         self.transcript.removed = [0; 3];
         self.epoch = self.epoch.wrapping_add(1);
         self.touched = 0;
+        self.kept_marks = self.find_marks();
         self.head =
             self.view().head().map_or(0, |head| self.family.text(&head) + count::MESSAGE_FRAMING);
         self.visible = self.head;

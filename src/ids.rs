@@ -45,6 +45,13 @@ impl Ids {
         }
     }
 
+    /// Whether an id was asked for before; nothing is made from it.
+    pub(crate) fn repeats(&mut self, id: &str) -> bool {
+        let at = self.slot(id);
+        self.slots[at].1 += 1;
+        self.slots[at].1 > 1
+    }
+
     /// The slot of an id, which it gets if it has none.
     fn slot(&mut self, id: &str) -> usize {
         if self.used * 2 >= self.slots.len() {

@@ -33,6 +33,7 @@ mod error;
 mod format;
 mod ids;
 mod json;
+mod marker;
 mod options;
 mod order;
 mod overflow;

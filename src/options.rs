@@ -59,6 +59,8 @@ pub struct Options {
     /// The summary is merged into the user message that follows, for chat templates that refuse
     /// two messages of one role in a row.
     pub alternate: bool,
+    /// A cache marker ends the summary in the view, where the format has such markers.
+    pub cache_marker: bool,
     /// The host answers `put` effects.
     pub store: bool,
     /// The host answers `summarize` effects.
@@ -161,6 +163,7 @@ impl Options {
             "maxImages",
             "keepReasoning",
             "alternate",
+            "cacheMarker",
             "store",
             "summarizer",
             "beforeBurst",
@@ -209,6 +212,7 @@ impl Options {
             max_images: from.number("maxImages")?,
             keep_reasoning: from.flag("keepReasoning")?.unwrap_or_default(),
             alternate: from.flag("alternate")?.unwrap_or_default(),
+            cache_marker: from.flag("cacheMarker")?.unwrap_or_default(),
             store: from.flag("store")?.unwrap_or_default(),
             summarizer: from.flag("summarizer")?.unwrap_or_default(),
             before_burst: from.flag("beforeBurst")?.unwrap_or_default(),

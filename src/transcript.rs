@@ -193,6 +193,14 @@ pub(crate) struct Message {
     pub pinned: bool,
     /// The provider's own compaction: it stands for everything before it.
     pub compaction: bool,
+    /// It holds requests for approval, or responses to them.
+    pub asks: bool,
+    /// Its own id, where none may stand twice; empty where it has none.
+    pub item: Box<str>,
+    /// An earlier message has the same one.
+    pub twin: bool,
+    /// Cache markers in it.
+    pub markers: u32,
     /// Keyed hash of everything but the content of tool results, which hosts may trim.
     pub spine: u64,
     /// The nearest reasoning before it in the turn, where that is a message of its own.
@@ -307,6 +315,12 @@ impl Message {
             && (self.empty || self.parts.iter().any(|part| free(part) && part.is_replaceable()))
     }
 
+    /// Whether its id is taken, and it cannot do without: the provider signed it, or knows the rest
+    /// by it.
+    pub(crate) fn is_bound_twin(&self) -> bool {
+        self.twin && (self.compaction || self.role == Role::Assistant && !self.is_free())
+    }
+
     /// Nothing but results, and what belongs to them.
     pub(crate) fn only_results(&self) -> bool {
         self.role == Role::Tool && !self.parts.iter().any(|part| part.kind == PartKind::Text)
@@ -383,12 +397,16 @@ pub(crate) struct Transcript {
     next_open: usize,
     /// Some message may have to be shown wherever it stands: it is pinned, or a compaction.
     pub marked: bool,
+    /// Cache markers of all messages.
+    pub markers: u32,
     /// First message whose calls may still get their results.
     pub pending: Option<u32>,
     pub key: HashKey,
     pub pairing: Pairing,
     /// Ids of all calls, where each must be unique.
     pub ids: Option<Ids>,
+    /// Ids of the messages themselves.
+    items: Ids,
 }
 
 impl Transcript {
@@ -397,6 +415,7 @@ impl Transcript {
             key,
             pairing,
             marked: false,
+            markers: 0,
             pending: None,
             messages: Vec::new(),
             units: Vec::new(),
@@ -405,6 +424,7 @@ impl Transcript {
             open: Vec::new(),
             next_open: 0,
             ids: unique_ids.then(|| Ids::new(key)),
+            items: Ids::new(key),
         }
     }
 
@@ -426,6 +446,13 @@ impl Transcript {
                 ids.take(&call.id);
             }
         }
+        if again.iter().any(|message| !message.item.is_empty()) {
+            self.items.clear();
+            for message in self.messages.iter().filter(|message| !message.item.is_empty()) {
+                self.items.repeats(&message.item);
+            }
+        }
+        self.markers -= again.iter().map(|message| message.markers).sum::<u32>();
         again.truncate(from - redo);
         self.take_apart(unit);
         self.lead = self.lead.min(redo as u32);
@@ -517,6 +544,8 @@ impl Transcript {
         if same || !opens && last.is_some_and(|last| last.glued || message.joins) {
             first = Some(first.unwrap_or(index).min(index - 1));
         }
+        message.twin = !message.item.is_empty() && self.items.repeats(&message.item);
+        self.markers += message.markers;
         self.marked |= message.pinned || message.compaction;
         self.messages.push(message);
         let start = match first {

@@ -8,8 +8,9 @@ use serde::{Serialize, Serializer};
 use crate::count::{self, Family};
 pub(crate) use crate::cut::{boundary, ends};
 use crate::decision::{Action, Decision, Decisions, Place};
-use crate::format::{Format, FormatName};
+use crate::format::{Approval, Format, FormatName};
 use crate::json::{Json, Value, mended, write_string};
+use crate::marker::{self, Kept};
 use crate::order::sort;
 use crate::transcript::{
     Flaw, Link, Message, Pairing, Part, PartKind, Role, Shape, Step, Transcript, Unit,
@@ -79,7 +80,7 @@ pub struct Repair {
     /// `orphan_result`, `unanswered_call`, `misplaced_result`, `duplicate_id`, `empty_message`,
     /// `empty_text`, `empty_calls`, `empty_error`, `misplaced_content`, `trailing_reasoning`,
     /// `stranded_reasoning`, `lone_surrogate`, `null_result`, `object_arguments`, `no_arguments`,
-    /// `bare_response` or `assistant_first`.
+    /// `bare_response`, `duplicate_item`, `stray_id`, `orphan_approval`, `cache_marker` or `assistant_first`.
     pub kind: &'static str,
     /// Message of the transcript.
     pub index: u32,
@@ -135,6 +136,12 @@ impl Problem {
             }
             "empty_message" | "empty_text" => "text content must be non-empty",
             "empty_calls" => "[] is too short - 'tool_calls'",
+            "orphan_approval" => {
+                "tool call not found for approval request, or request for response"
+            }
+            "duplicate_item" => "Duplicate item found. Remove duplicate items from your input",
+            "cache_marker" => "A maximum of 4 blocks with cache_control may be provided",
+            "stray_id" => "function response id does not match that of its function call",
             "lone_surrogate" => "the request body is not valid JSON: no low surrogate in string",
             "null_result" => "content must be a string or an array, not null",
             "object_arguments" | "no_arguments" => "arguments must be a JSON string",
@@ -201,6 +208,8 @@ pub(crate) struct View<'a> {
     pub alternate: bool,
     /// The provider keeps the conversation itself: what is sent stands as it is.
     pub untouched: bool,
+    /// The cache markers that it keeps.
+    pub marks: Kept,
 }
 
 impl View<'_> {
@@ -269,6 +278,10 @@ impl View<'_> {
 
     fn message_at(&self, index: u32) -> &Message {
         &self.transcript.messages[index as usize]
+    }
+
+    fn part_at(&self, at: Link) -> &Part {
+        &self.message_at(at.message).parts[at.part as usize]
     }
 
     /// A message in transcript order. Results are shown with their calls already, or are orphans.
@@ -435,10 +448,11 @@ impl View<'_> {
     }
 
     fn unanswered(&self, at: Link, renamed: &[Renamed], out: &mut Rendered) {
-        if self.transcript.pending.is_some_and(|from| at.message >= from) {
+        if self.yields(at.message) || self.transcript.pending.is_some_and(|from| at.message >= from)
+        {
             return;
         }
-        let call = &self.message_at(at.message).parts[at.part as usize];
+        let call = self.part_at(at);
         let id = new_id(renamed, at).unwrap_or(&call.id);
         let part = self.format.result_part(id, &call.name, UNANSWERED);
         let whole = || self.format.answer(call, id, UNANSWERED);
@@ -457,11 +471,11 @@ impl View<'_> {
             None => renamed_ids(messages, run.start),
         };
         renamed.retain(|(at, _)| {
-            let call = &self.message_at(at.message).parts[at.part as usize];
+            let call = self.part_at(*at);
             self.format.id_path(call).is_some()
         });
         for (at, _) in &renamed {
-            let call = &self.message_at(at.message).parts[at.part as usize];
+            let call = self.part_at(*at);
             let detail = "made unique in call and result";
             out.repair("duplicate_id", at.message, Some(&call.id), detail);
         }
@@ -504,17 +518,35 @@ impl View<'_> {
             edits.push(Edit { path, json: self.format.placeholder(message, EMPTY) });
             tokens += self.family.text(EMPTY);
         }
+        let stripped = self.stripped(index);
+        if !stripped.is_empty() {
+            out.repair("cache_marker", index, None, "left out: a request may hold four");
+            let edit = |path: &Vec<Step>| Edit { path: path.clone(), json: String::new() };
+            edits.extend(stripped.iter().map(edit));
+        }
         if message.reasons() && self.is_stranded(index) {
             out.repair("stranded_reasoning", index, None, "left out: nothing follows it");
             return;
         }
+        let parted = message.results().find_map(|(_, result)| result.link);
+        if self.yields(index) || parted.is_some_and(|call| self.yields(call.message)) {
+            let id = Some(&*message.item).filter(|_| message.twin);
+            out.repair("duplicate_item", index, id, "left out: an earlier item is the same");
+            return;
+        }
+        let unnamed = message.twin && !message.is_bound_twin();
+        if unnamed {
+            out.repair("duplicate_item", index, Some(&message.item), "shown without its id");
+        }
         if let Some(bond) = self.format.bond()
-            && message.is_free()
-            && message.thought.is_some_and(|thought| self.is_gone(thought))
-            && message.raw.contains(&*quoted(bond))
+            && (unnamed
+                || message.is_free()
+                    && message.thought.is_some_and(|thought| self.is_gone(thought))
+                    && message.raw.contains(&*quoted(bond)))
         {
             edits.push(Edit { path: vec![Step::Key(bond)], json: String::new() });
         }
+        let approvals = if message.asks { self.approvals(index, renamed) } else { Vec::new() };
         for (part, at) in message.parts.iter().zip(0u32..) {
             let place = Link { message: index, part: at };
             let call = if part.kind == PartKind::Call { Some(place) } else { part.link };
@@ -523,7 +555,27 @@ impl View<'_> {
             {
                 edits.push(Edit { path, json: quoted(id) });
             }
+            if part.kind == PartKind::Result
+                && !part.id.is_empty()
+                && part.link.is_some_and(|call| self.part_at(call).id.is_empty())
+                && self.has_ids(index)
+                && let Some(path) = self.format.own_id(part)
+            {
+                out.repair("stray_id", index, Some(&part.id), "left out: its call has none");
+                edits.push(Edit { path, json: String::new() });
+            }
+            let approval = approvals.iter().find(|(path, _)| *path == *part.path);
+            if let Some((_, Some(id))) = approval
+                && let Some(path) = self.format.id_path(part)
+            {
+                edits.push(Edit { path, json: quoted(id) });
+            }
             let leaves = match part.kind {
+                _ if approval.is_some_and(|(_, id)| id.is_none()) => {
+                    let detail = "left out: its other half is missing";
+                    out.repair("orphan_approval", index, None, detail);
+                    true
+                }
                 PartKind::Result if part.link.is_none() => {
                     orphan = Some(&*part.id);
                     true
@@ -621,7 +673,15 @@ impl View<'_> {
                 media += u32::from(part.media);
                 continue;
             };
-            edits.push(Edit { path: part.path.to_vec(), json: part.shape.write(&text) });
+            let mut json = part.shape.write(&text);
+            if part.shape == Shape::TextBlock
+                && !stripped.iter().any(|path| path.starts_with(&part.path))
+                && let Some((name, value)) = self.marker(message, part)
+            {
+                json.pop();
+                json.push_str(&[",\"", name, "\":", &*value, "}"].concat());
+            }
+            edits.push(Edit { path: part.path.to_vec(), json });
         }
         if let Some(id) = orphan {
             out.repair("orphan_result", index, Some(id), "left out: no call waits for it");
@@ -668,6 +728,115 @@ impl View<'_> {
             out.tokens = out.tokens.saturating_add(tokens);
             out.items.push(Item::Patch { index, edits });
         }
+    }
+
+    /// Places in a message of the cache markers that the request has no room for.
+    fn stripped(&self, index: u32) -> Vec<Vec<Step>> {
+        let message = self.message_at(index);
+        if message.markers == 0 || self.marks.from == [(0, 0); 2] {
+            return Vec::new();
+        }
+        let Ok(json) = Json::parse(&message.raw) else { return Vec::new() };
+        let all = marker::of(self.format, json.root()).into_iter().zip(0u32..);
+        let left_out = all.filter(|(_, at)| !self.marks.holds((index, *at), self.transcript.lead));
+        left_out.flat_map(|(places, _)| places).collect()
+    }
+
+    /// The member of a content block that marks it, where it has one.
+    fn marker(&self, message: &Message, block: &Part) -> Option<(&'static str, String)> {
+        let (name, _) = self.format.marker().filter(|_| message.markers > 0)?;
+        let json = Json::parse(&message.raw[block.start as usize..block.end as usize]).ok()?;
+        Some((name, json.root().get(name)?.raw().to_owned()))
+    }
+
+    /// A message of the user role for what stands before the units that are shown.
+    fn head_message(&self, text: &str) -> String {
+        match self.own_block(text) {
+            Some(block) => ["{\"role\":\"user\",\"content\":[", &*block, "]}"].concat(),
+            None => self.format.user_message(text),
+        }
+    }
+
+    /// A text as a content block with a cache marker, where the summary gets one.
+    fn own_block(&self, text: &str) -> Option<String> {
+        let (name, value) = self.format.marker().filter(|_| self.marks.own)?;
+        let mut block = Shape::TextBlock.write(text);
+        block.pop();
+        block.push_str(&[",\"", name, "\":", value, "}"].concat());
+        Some(block)
+    }
+
+    /// Whether a call of the unit has an id: made-up ids of results are then taken for those.
+    fn has_ids(&self, index: u32) -> bool {
+        let unit = &self.transcript.units[self.transcript.unit_of(index)];
+        let mut calls = self.transcript.unit_messages(unit).iter().flat_map(Message::calls);
+        calls.any(|(_, call)| !call.id.is_empty())
+    }
+
+    /// The approvals in a message, by their paths, that need mending: requests whose call gets that
+    /// id, and with none what has no call or no request.
+    fn approvals(&self, index: u32, renamed: &[Renamed]) -> Vec<(Vec<Step>, Option<String>)> {
+        let start = self.transcript.units[self.transcript.unit_of(index)].start;
+        let found = self.approvals_since(start, index, renamed);
+        match found.iter().any(|(_, id)| id.is_none()) {
+            // Hosts may answer long after they were asked.
+            true => self.approvals_since(0, index, renamed),
+            false => found,
+        }
+    }
+
+    fn approvals_since(
+        &self,
+        from: u32,
+        index: u32,
+        renamed: &[Renamed],
+    ) -> Vec<(Vec<Step>, Option<String>)> {
+        let transcript = self.transcript;
+        let shown = |at: u32| self.shows(&transcript.units[transcript.unit_of(at)]);
+        // Calls, whether approval was asked for, and the new id; requests.
+        let mut calls: Vec<(String, bool, Option<&str>)> = Vec::new();
+        let mut requests = Vec::new();
+        let mut out = Vec::new();
+        for at in (from..=index).filter(|at| *at == index || shown(*at)) {
+            let message = self.message_at(at);
+            if message.role != Role::Assistant && at != index {
+                continue;
+            }
+            let Ok(json) = Json::parse(&message.raw) else { continue };
+            let list = json.root().get(self.format.content());
+            for (part, i) in list.into_iter().flat_map(|list| list.items()).zip(0u32..) {
+                let path = [Step::Key(self.format.content()), Step::Index(i)];
+                let mend = match self.format.approval(part) {
+                    Some(Approval::Call(id)) => {
+                        let own = message.calls().find(|(_, call)| call.path.starts_with(&path));
+                        let own = own.map(|(part, _)| Link { message: at, part });
+                        calls.push((id, false, own.and_then(|own| new_id(renamed, own))));
+                        continue;
+                    }
+                    Some(Approval::Request(approval, id)) => {
+                        // Of several calls with one id, each request is for the next.
+                        let next = calls.iter().position(|call| call.0 == id && !call.1);
+                        match next.or_else(|| calls.iter().rposition(|call| call.0 == id)) {
+                            None => None,
+                            Some(call) => {
+                                requests.push(approval);
+                                calls[call].1 = true;
+                                match calls[call].2 {
+                                    Some(new) => Some(new.to_owned()),
+                                    None => continue,
+                                }
+                            }
+                        }
+                    }
+                    Some(Approval::Response(approval)) if !requests.contains(&approval) => None,
+                    _ => continue,
+                };
+                if at == index {
+                    out.push((path.to_vec(), mend));
+                }
+            }
+        }
+        out
     }
 
     fn decision(&self, index: u32, part: u32) -> Option<&Decision> {
@@ -730,13 +899,31 @@ impl View<'_> {
     /// Whether none of the model's messages follows reasoning, as an aborted response leaves it.
     fn is_stranded(&self, index: u32) -> bool {
         let mut rest = self.transcript.messages[index as usize..].iter();
-        !rest.find(|message| !message.reasons()).is_some_and(|next| next.role == Role::Assistant)
+        !rest
+            .find(|message| !message.reasons() && !message.is_bound_twin())
+            .is_some_and(|next| next.role == Role::Assistant)
+    }
+
+    /// Whether an item leaves because an earlier one is the same. Reasoning stays where the view does
+    /// not show the earlier: what follows it may need it.
+    fn yields(&self, index: u32) -> bool {
+        let message = self.message_at(index);
+        let mut before = self.transcript.messages[..index as usize].iter().zip(0u32..);
+        message.is_bound_twin()
+            && (!message.reasons()
+                || before.any(|(other, at)| {
+                    other.item == message.item
+                        && self.shows(&self.transcript.units[self.transcript.unit_of(at)])
+                        && !self.is_stranded(at)
+                        && self.decision(at, 0).is_none_or(|old| old.action != Action::Removed)
+                }))
     }
 
     /// Whether the view shows nothing of a message of reasoning.
     fn is_gone(&self, index: u32) -> bool {
         let unit = &self.transcript.units[self.transcript.unit_of(index)];
         !self.shows(unit)
+            || self.yields(index)
             || self.is_stranded(index)
             || self.message_at(index).parts.iter().any(|part| part.flaw.is_some())
             || self.decision(index, 0).is_some_and(|old| old.action == Action::Removed)
@@ -912,7 +1099,7 @@ impl View<'_> {
             if let Some(text) = head.take_if(|_| !items.is_empty())
                 && !(self.alternate && self.merge(&text, &mut items))
             {
-                out.items.push(Item::Insert { json: self.format.user_message(&text) });
+                out.items.push(Item::Insert { json: self.head_message(&text) });
             }
             for item in items {
                 match (out.items.last_mut(), item) {
@@ -927,7 +1114,7 @@ impl View<'_> {
             head = self.head();
         }
         if let Some(text) = head {
-            out.items.push(Item::Insert { json: self.format.user_message(&text) });
+            out.items.push(Item::Insert { json: self.head_message(&text) });
         }
         out.items
     }
@@ -972,7 +1159,21 @@ impl View<'_> {
             return false;
         }
         let text = [head, "\n\n", &*message.text(part)].concat();
-        edits.insert(0, Edit { path: part.path.to_vec(), json: part.shape.write(&text) });
+        let mut json = part.shape.write(&text);
+        if let Some((name, value)) = self.format.marker().filter(|_| self.marks.own) {
+            match &*part.path {
+                // The end of the text that was merged is the nearest to the border there is.
+                [list, at, _] => {
+                    let path = vec![*list, *at, Step::Key(name)];
+                    let raw = Json::parse(&message.raw);
+                    if raw.is_ok_and(|raw| find(raw.root(), &path).is_none()) {
+                        edits.push(Edit { path, json: value.to_owned() });
+                    }
+                }
+                _ => json = ["[", &*self.own_block(&text).unwrap_or_default(), "]"].concat(),
+            }
+        }
+        edits.insert(0, Edit { path: part.path.to_vec(), json });
         let patch = Item::Patch { index, edits };
         match &mut items[0] {
             Item::Run { from, to } if *from + 1 < *to => {

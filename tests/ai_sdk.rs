@@ -63,7 +63,7 @@ fn event() -> impl Strategy<Value = Event> {
             }),
         1 => (0..4u8, text()).prop_map(|(id, text)| Event::Orphan(id, text)),
         1 => (0..4u8, text()).prop_map(|(id, text)| Event::Interrupted(id, text)),
-        2 => (0..4u8, text(), 0..5u8).prop_map(|(id, text, end)| Event::Approval(id, text, end)),
+        2 => (0..4u8, text(), 0..7u8).prop_map(|(id, text, end)| Event::Approval(id, text, end)),
         2 => (text(), 0..4u8).prop_map(|(text, kind)| Event::Own(text, kind)),
         1 => (0..4u8, text(), any::<bool>()).prop_map(|(id, text, some)| Event::Old(id, text, some)),
     ]
@@ -252,6 +252,15 @@ fn push(out: &mut Vec<String>, event: &Event) {
                 1 => out.push(tool(&[answer, result(*id, json!({"type": "execution-denied"}))])),
                 2 => out.push(tool(&[answer])),
                 3 => out.push(tool(&[answer, result(*id, output(text.len(), &text))])),
+                // Nothing was asked for under this id.
+                4 => out.push(tool(&[json!({"type": "tool-approval-response",
+                    "approvalId": "approval_lost", "approved": true})])),
+                // It was asked for a call that is no more.
+                5 => {
+                    let lost = json!({"type": "tool-approval-request", "toolCallId": "call_lost",
+                        "approvalId": format!("{approval}_lost")});
+                    out.push(assistant(&[json!({"type": "text", "text": text}), lost]));
+                }
                 _ => {}
             }
         }

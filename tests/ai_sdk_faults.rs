@@ -341,6 +341,96 @@ fn fault_17_approvals_leave_with_their_call() {
     assert!(seen.contains(&0) && seen.contains(&2));
 }
 
+fn asked(approval: &str, id: &str) -> Value {
+    json!({"type": "tool-approval-request", "approvalId": approval, "toolCallId": id})
+}
+
+fn approved(approval: &str) -> Value {
+    json!({"type": "tool-approval-response", "approvalId": approval, "approved": true})
+}
+
+#[test]
+fn fault_17_a_request_for_approval_follows_its_call_to_a_new_id() {
+    let all = [
+        user("start"),
+        assistant(&[call("x"), asked("a1", "x"), call("x"), asked("a2", "x")]),
+        tool(&[approved("a1"), approved("a2")]),
+        tool(&[result("x", "one"), result("x", "two")]),
+        user("and?"),
+    ];
+    let mut host = host(10_000, "");
+    let outcome = host.turn(&all);
+    valid(&host);
+    assert_eq!(kinds(&outcome), ["duplicate_id"]);
+    let view = host.view();
+    let parts = view[1]["content"].as_array().unwrap();
+    let ids: Vec<_> = parts.iter().map(|part| part["toolCallId"].as_str().unwrap()).collect();
+    assert_eq!((ids[0], ids[1]), ("x", "x"));
+    assert_ne!(ids[2], "x");
+    assert_eq!(ids[2], ids[3]);
+    assert_eq!(view[3]["content"][1]["toolCallId"], ids[2]);
+    // A request in a message of its own, all of them behind the calls.
+    let all = [
+        user("start"),
+        assistant(&[call("x"), call("x")]),
+        assistant(&[asked("a1", "x"), asked("a2", "x")]),
+        tool(&[approved("a1"), approved("a2")]),
+    ];
+    let mut host = self::host(10_000, "");
+    host.turn(&all);
+    valid(&host);
+    let view = host.view();
+    let ids = |message: &Value| {
+        let parts = message["content"].as_array().unwrap();
+        parts.iter().map(|part| part["toolCallId"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&view[2]), ids(&view[1]));
+    assert_ne!(view[2]["content"][1]["toolCallId"], "x");
+}
+
+#[test]
+fn fault_17_approvals_without_their_other_half_are_left_out_and_told() {
+    let all = [
+        user("start"),
+        assistant(&[text("well"), asked("a1", "lost")]),
+        tool(&[approved("a1")]),
+        assistant(&[call("c1"), asked("a2", "c1")]),
+        tool(&[approved("a2"), approved("a9"), result("c1", "ok")]),
+        user("and?"),
+    ];
+    let mut host = host(10_000, "");
+    let outcome = host.turn(&all);
+    valid(&host);
+    assert_eq!(kinds(&outcome), ["orphan_approval"; 3]);
+    let problems = host.engine.problems();
+    let found: Vec<_> = problems.iter().map(|problem| (problem.kind, problem.index)).collect();
+    assert_eq!(found, [1, 2, 4].map(|index| ("orphan_approval", index)));
+    assert!(problems[0].says.contains("not found for approval request"), "{}", problems[0].says);
+    let view = host.view();
+    assert_eq!(view.len(), 5, "what held nothing else leaves: {view:?}");
+    assert_eq!(view[1]["content"], json!([text("well")]));
+    assert_eq!(shown(&host)[2], all[3]);
+    assert_eq!(view[3]["content"], json!([approved("a2"), result("c1", "ok")]));
+}
+
+#[test]
+fn fault_17_approvals_of_a_provider_s_own_call_and_late_ones_stay() {
+    let own = json!({"type": "tool-call", "toolCallId": "mcp", "toolName": "web", "input": {}, "providerExecuted": true});
+    let all = [
+        user("start"),
+        assistant(&[own, asked("a1", "mcp")]),
+        tool(&[approved("a1")]),
+        assistant(&[call("c1"), asked("a2", "c1")]),
+        user("wait"),
+        assistant(&[text("waiting")]),
+        tool(&[approved("a2")]),
+    ];
+    let mut host = host(10_000, "");
+    let outcome = host.turn(&all);
+    assert!(!kinds(&outcome).contains(&"orphan_approval"), "{outcome:?}");
+    assert_eq!(count(&shown(&host), "approvalId"), 4);
+}
+
 #[test]
 fn a_provider_s_own_call_and_its_later_result_leave_together() {
     let own = json!({"type": "tool-call", "toolCallId": "srv", "toolName": "web", "input": {}, "providerExecuted": true});

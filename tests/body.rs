@@ -147,3 +147,95 @@ fn a_dry_run_decides_nothing() {
     let real = plan(&mut engine);
     assert_eq!(real.decisions, outcome.decisions);
 }
+
+#[test]
+fn one_message_or_its_text_in_place_of_the_list_passes_through() {
+    for (body, format) in [
+        (r#"{"input":"hello"}"#, "openai-responses"),
+        (r#"{ "model" : "gpt-5", "input" : "caf\u00e9 \/", "store":false}"#, "openai-responses"),
+        (r#"{"contents":"hello"}"#, "gemini"),
+        (r#"{"contents":{"parts":[{"text":"hello"}]}}"#, "gemini"),
+        (r#"{"contents":{"role":"user","parts":[{"text":"hello"}]}}"#, "gemini"),
+        (r#"{"prompt":"hello"}"#, "ai-sdk"),
+    ] {
+        for options in [
+            r#"{"window":100000}"#.to_owned(),
+            format!(r#"{{"window":100000,"format":"{format}"}}"#),
+        ] {
+            let mut engine = engine(&options);
+            engine.ingest_body(body.as_bytes(), None).unwrap();
+            assert!(engine.estimate().tokens > 0);
+            let outcome = plan(&mut engine);
+            assert_eq!(outcome.reason, Reason::UnderTrigger, "{body}");
+            assert!(outcome.fits && outcome.repairs.is_empty(), "{outcome:?}");
+            assert_eq!(engine.render_body(), None, "{body}");
+        }
+    }
+}
+
+#[test]
+fn a_text_in_place_of_the_list_is_cut_where_it_is_too_long() {
+    let long = "word ".repeat(8_000);
+    for (body, list) in [
+        (format!(r#"{{"a":1,"input":"{long}","z":2}}"#), "input"),
+        (format!(r#"{{"a":1,"contents":"{long}","z":2}}"#), "contents"),
+        (format!(r#"{{"a":1,"contents":{{"parts":[{{"text":"{long}"}}]}},"z":2}}"#), "contents"),
+    ] {
+        let mut engine = engine(r#"{"window":4000}"#);
+        engine.ingest_body(body.as_bytes(), None).unwrap();
+        let outcome = plan(&mut engine);
+        assert!(outcome.compacted && outcome.fits, "{outcome:?}");
+        let text = engine.render_body().unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap();
+        assert!(text.starts_with("{\"a\":1,") && text.ends_with(",\"z\":2}"));
+        assert_eq!(json[list].as_array().unwrap().len(), 1);
+        assert!(text.contains("left out") && text.len() < body.len() / 2);
+    }
+}
+
+#[test]
+fn a_conversation_of_the_provider_that_a_text_continues_is_left_alone() {
+    let body = r#"{"previous_response_id":"resp_1","input":"and now?"}"#;
+    let mut engine = engine(r#"{"window":2000}"#);
+    engine.ingest_body(body.as_bytes(), None).unwrap();
+    assert_eq!(plan(&mut engine).reason, Reason::ServerSideHistory);
+    assert_eq!(engine.render_body(), None);
+}
+
+#[test]
+fn other_legal_shapes_of_messages_pass_through() {
+    for body in [
+        r#"{"model":"claude","system":"be","messages":[{"role":"user","content":"hello"}]}"#,
+        r#"{"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"hi"},{"role":"user","content":"so"}]}"#,
+        r#"{"messages":[]}"#,
+        r#"{"input":[]}"#,
+    ] {
+        let mut engine = engine(r#"{"window":100000}"#);
+        engine.ingest_body(body.as_bytes(), None).unwrap();
+        assert!(plan(&mut engine).fits);
+        assert_eq!(engine.render_body(), None, "{body}");
+    }
+}
+
+#[test]
+fn bodies_without_messages_are_refused_with_the_place() {
+    use tidemark::ErrorCode;
+    for (body, place) in [
+        (r#"{}"#, "body"),
+        (r#"{"model":"m"}"#, "body"),
+        (r#"{"messages":null}"#, "body"),
+        (r#"{"messages":"hello"}"#, "body"),
+        (r#"{"messages":{"role":"user","content":"x"}}"#, "body"),
+        (r#"{"input":7}"#, "body"),
+        (r#"{"contents":true}"#, "body"),
+        (r#"[]"#, "body"),
+        (r#""hello""#, "body"),
+        (r#"{"contents":["hello"]}"#, "messages[0]"),
+        (r#"{"messages":["hello"]}"#, "messages[0]"),
+    ] {
+        let mut engine = engine(r#"{"window":100000}"#);
+        let error = engine.ingest_body(body.as_bytes(), None).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidTranscript, "{body}");
+        assert_eq!(error.path(), place, "{body}");
+    }
+}

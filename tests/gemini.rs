@@ -432,6 +432,35 @@ fn calls_without_ids_match_by_name() {
 }
 
 #[test]
+fn a_response_whose_call_has_no_id_has_none_beside_calls_that_have() {
+    let call = |id: Option<&str>| json!({"functionCall": {"id": id, "name": "f", "args": {}}});
+    let mut bare = call(None);
+    bare["functionCall"].as_object_mut().unwrap().remove("id");
+    let response = |id: Option<&str>, text: &str| {
+        let mut body = json!({"name": "f", "response": {"output": text}});
+        if let Some(id) = id {
+            body["id"] = json!(id);
+        }
+        json!({"functionResponse": body})
+    };
+    let all = [
+        user("a"),
+        json!({"role": "model", "parts": [call(Some("c0")), bare]}).to_string(),
+        json!({"role": "user", "parts": [response(Some("c4"), "one"), response(None, "two")]})
+            .to_string(),
+        user("and?"),
+    ];
+    let mut host = host(10_000, "");
+    let outcome = host.turn(&all);
+    assert_valid(&host, &all);
+    let kinds: Vec<_> = outcome.repairs.iter().map(|repair| repair.kind).collect();
+    assert_eq!(kinds, ["stray_id"]);
+    assert_eq!(host.engine.problems()[0].kind, "stray_id");
+    let view = host.view();
+    assert_eq!(view[2]["parts"][0], response(None, "one"));
+}
+
+#[test]
 fn fault_25_repeated_results_are_bounded() {
     let all = [
         user("a"),

@@ -319,6 +319,65 @@ fn fault_23_calls_of_one_batch_that_share_an_id_get_their_own() {
 }
 
 #[test]
+fn items_that_stand_twice_lose_their_id_or_leave() {
+    let response = [reasoning("1"), said("1", "so"), call("1")];
+    let search =
+        json!({"type": "web_search_call", "id": "ws_1", "status": "completed"}).to_string();
+    let with_id = |text: &str| {
+        let mut item: Value = serde_json::from_str(&user(text)).unwrap();
+        item["id"] = json!("msg_user");
+        item.to_string()
+    };
+    let items = [
+        vec![with_id("hi"), search.clone()],
+        response.to_vec(),
+        vec![output("1", "one"), with_id("again"), search.clone()],
+        response.to_vec(),
+        vec![output("1", "two"), user("and?")],
+    ]
+    .concat();
+    let mut host = host(r#","window":100000"#, &items);
+    let outcome = plan(&mut host, &items, PlanRequest::default());
+    let found: Vec<_> = outcome.repairs.iter().map(|r| (r.kind, r.index)).collect();
+    let twins = found.iter().filter(|(kind, _)| *kind == "duplicate_item");
+    assert_eq!(twins.map(|(_, index)| *index).collect::<Vec<_>>(), [6, 7, 8, 9, 10], "{found:?}");
+    let view = host.view();
+    let kinds: Vec<&str> = view.iter().map(kind).collect();
+    let first = ["message", "web_search_call", "reasoning", "message", "function_call"];
+    let again = ["message", "message", "function_call", "function_call_output", "message"];
+    assert_eq!(kinds, [&first[..], &["function_call_output"], &again].concat());
+    // What is said and called twice stays, without the id.
+    assert!(view[6..].iter().all(|item| item["id"].is_null()), "{view:?}");
+    assert_eq!(view[9]["output"], "two");
+    assert_eq!(view[8]["call_id"], view[9]["call_id"]);
+    assert_ne!(view[8]["call_id"], view[4]["call_id"]);
+    let problems = host.engine.problems();
+    let told = problems.iter().find(|problem| problem.kind == "duplicate_item").unwrap();
+    assert_eq!((told.index, told.id.as_deref()), (6, Some("msg_user")));
+    assert!(told.says.contains("Duplicate item found"));
+}
+
+#[test]
+fn a_call_that_cannot_do_without_its_id_leaves_with_its_output() {
+    let call =
+        json!({"type": "computer_call", "id": "cu_1", "call_id": "c1", "status": "completed",
+        "action": {"type": "screenshot"}, "pending_safety_checks": []})
+        .to_string();
+    let shot = json!({"type": "computer_call_output", "call_id": "c1",
+        "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,AAAA"}})
+    .to_string();
+    let items = [user("hi"), call.clone(), shot.clone(), call, shot, user("and?")];
+    let mut first = host(r#","window":100000"#, &items);
+    plan(&mut first, &items, PlanRequest::default());
+    assert_eq!(first.view().len(), 4);
+    // Without an answer none is made up for it.
+    let items = [&items[..4], &items[5..]].concat();
+    let mut second = host(r#","window":100000"#, &items);
+    plan(&mut second, &items, PlanRequest::default());
+    assert_eq!(second.view().len(), 4);
+}
+
+#[test]
 fn fault_25_of_repeated_outputs_the_first_stays() {
     let items = [user("hi"), call("1"), output("1", "a"), output("1", "b"), output("1", "c")];
     let mut host = host(r#","window":100000"#, &items);

@@ -5,7 +5,7 @@
 //! whatever is bound by an id or a signature to something that the provider keeps, are opaque.
 
 use super::draft::{Draft, text};
-use super::{Fault, Format};
+use super::{Approval, Fault, Format};
 use crate::json::{Kind, Value, mended, write_string};
 use crate::transcript::{Flaw, Message, Pairing, Part, PartKind, Role, Shape, Step};
 
@@ -92,6 +92,20 @@ impl Format for AiSdk {
             Role::System => Shape::String.write(text),
             _ => self.stand_in(text),
         }
+    }
+
+    fn approval(&self, part: Value<'_>) -> Option<Approval> {
+        let id = |name: &str| word(part, name).into_owned();
+        Some(match &*word(part, "type") {
+            "tool-call" => Approval::Call(id("toolCallId")),
+            "tool-approval-request" => Approval::Request(id("approvalId"), id("toolCallId")),
+            "tool-approval-response" => Approval::Response(id("approvalId")),
+            _ => return None,
+        })
+    }
+
+    fn marker(&self) -> Option<(&'static str, &'static str)> {
+        Some(("providerOptions", "{\"anthropic\":{\"cacheControl\":{\"type\":\"ephemeral\"}}}"))
     }
 
     fn user_first(&self) -> bool {
@@ -188,9 +202,12 @@ fn read_part(
         "tool-approval-request" => {
             // The response comes in the name of the tool.
             draft.glued = true;
+            draft.asks = true;
+            draft.has_content = true;
             draft.add(PartKind::Opaque, &here, part);
         }
         "tool-approval-response" => {
+            draft.asks = true;
             draft.add(PartKind::Opaque, &here, part);
         }
         _ => {

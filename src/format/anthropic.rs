@@ -82,6 +82,10 @@ impl Format for Anthropic {
         out
     }
 
+    fn marker(&self) -> Option<(&'static str, &'static str)> {
+        Some(("cache_control", "{\"type\":\"ephemeral\"}"))
+    }
+
     fn user_first(&self) -> bool {
         true
     }

@@ -22,6 +22,10 @@ pub(crate) struct Draft<'j> {
     pub name: Cow<'j, str>,
     /// Something that a provider takes as content was read.
     pub has_content: bool,
+    /// It holds requests for approval, or responses to them.
+    pub asks: bool,
+    /// Id of the message itself, where none may stand twice.
+    pub item: Box<str>,
     /// The message stands and falls with the next one.
     pub glued: bool,
     /// The message stands and falls with the one before it.
@@ -42,6 +46,8 @@ impl<'j> Draft<'j> {
             role_name: Cow::Borrowed(""),
             name: Cow::Borrowed(""),
             has_content: false,
+            asks: false,
+            item: "".into(),
             glued: false,
             joins: false,
             stays: false,
@@ -256,6 +262,10 @@ impl<'j> Draft<'j> {
             stays: self.stays,
             pinned: self.stays,
             compaction: self.compaction,
+            markers: 0,
+            asks: self.asks,
+            item: std::mem::take(&mut self.item),
+            twin: false,
             thought: None,
             spine: 0,
             chain: 0,

@@ -51,6 +51,10 @@ impl Format for Gemini {
         None
     }
 
+    fn own_id(&self, result: &Part) -> Option<Vec<Step>> {
+        Some([result.path.get(..3)?, &[Step::Key("id")]].concat())
+    }
+
     fn user_message(&self, text: &str) -> String {
         ["{\"role\":\"user\",\"parts\":", &self.stand_in(text), "}"].concat()
     }

@@ -12,6 +12,7 @@ use crate::count::Family;
 use crate::count::media::ImagePrice;
 use crate::error::{Error, ErrorCode};
 use crate::json::{Kind, Value};
+use crate::marker;
 use crate::transcript::{HashKey, Message, Pairing, Part, Role, Shape, Step};
 
 pub(crate) use detect::detect;
@@ -77,6 +78,11 @@ pub(crate) trait Format {
     /// Where the id of a call or of a result stands inside its message, if it has one.
     fn id_path(&self, part: &Part) -> Option<Vec<Step>>;
 
+    /// Where the id of a result stands that must not stay when its call has none and others have.
+    fn own_id(&self, _result: &Part) -> Option<Vec<Step>> {
+        None
+    }
+
     /// A message of the user role with that text, as JSON.
     fn user_message(&self, text: &str) -> String;
 
@@ -95,6 +101,17 @@ pub(crate) trait Format {
     /// The member of a message that is its content.
     fn content(&self) -> &'static str {
         "content"
+    }
+
+    /// The member of a content block that marks the end of what the provider caches, and its value.
+    fn marker(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
+    /// What an element of a content list has to do with approvals of calls, where the format has
+    /// such.
+    fn approval(&self, _part: Value<'_>) -> Option<Approval> {
+        None
     }
 
     /// A text as the whole content of a message, as JSON.
@@ -139,6 +156,16 @@ pub(crate) trait Format {
     fn bond(&self) -> Option<&'static str> {
         None
     }
+}
+
+/// One of three parts that hang together by ids.
+pub(crate) enum Approval {
+    /// A call, by its id.
+    Call(String),
+    /// The host is asked for approval: id of the request, and of the call.
+    Request(String, String),
+    /// It answers a request of that id.
+    Response(String),
 }
 
 impl FormatName {
@@ -219,7 +246,9 @@ pub(crate) fn read_rest(
 fn read_message(format: &dyn Format, value: Value<'_>, reading: Reading) -> Result<Message, Fault> {
     let mut draft = Draft::new(value, reading);
     let role = format.read(value, &mut draft)?;
-    Ok(draft.message(role, value.raw()))
+    let mut message = draft.message(role, value.raw());
+    message.markers = marker::of(format, value).len() as u32;
+    Ok(message)
 }
 
 /// A value that is not what the format says; the path grows outwards as the fault is handed up.

@@ -28,6 +28,12 @@ impl Format for OpenaiResponses {
             kind => text(kind).map_err(|fault| fault.within("type"))?,
         };
         draft.role_name = kind.clone();
+        // Of the output of a local shell it is that of the call.
+        if kind != "local_shell_call_output"
+            && let Some(id) = member("id").and_then(|id| id.string())
+        {
+            draft.item = (&*id).into();
+        }
         match &*kind {
             "message" => return message(draft, value),
             "reasoning" => {

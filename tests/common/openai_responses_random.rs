@@ -28,6 +28,8 @@ enum Event {
     },
     /// Reasoning that nothing follows.
     Aborted,
+    /// The last items once more, as a host that saved a response twice sends them.
+    Again(usize),
     /// An output that no call waits for.
     Orphan(u8, String),
     /// A user message between a call and its output.
@@ -63,6 +65,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => (0..6u8, text()).prop_map(|(form, text)| Event::Said(form, text)),
         10 => response,
         1 => Just(Event::Aborted),
+        1 => (1..6usize).prop_map(Event::Again),
         1 => (0..4u8, text()).prop_map(|(id, text)| Event::Orphan(id, text)),
         1 => (0..4u8, text()).prop_map(|(id, text)| Event::Interrupted(id, text)),
         1 => (any::<bool>(), text()).prop_map(|(answered, text)| Event::Approval(answered, text)),
@@ -75,8 +78,8 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Items as JSON texts. Every text carries a word of its own, `k` and its item's index; every
-/// item with an id has one of its own.
+/// Items as JSON texts. Every text carries a word of its own, `k` and its item's index; items
+/// have ids of their own unless they stand twice.
 pub fn transcript() -> impl Strategy<Value = Vec<String>> {
     (any::<bool>(), prop::collection::vec(event(), 1..30)).prop_map(|(system, events)| {
         let mut items = Items::default();
@@ -261,6 +264,10 @@ impl Items {
                         self.output(&call.clone(), *output, text);
                     }
                 }
+            }
+            Event::Again(count) => {
+                let from = self.out.len().saturating_sub(*count);
+                self.out.extend_from_within(from..);
             }
             Event::Aborted => self.reasoning(true),
             Event::Orphan(id, text) => self.output(&(0, format!("lost_{id}")), 7, text),

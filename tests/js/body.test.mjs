@@ -24,6 +24,14 @@ test('a body that fits is the same object', async () => {
   assert.equal(result.reason, 'under_trigger');
 });
 
+test('a text in place of the list of messages is the same object', async () => {
+  for (const source of [{ input: 'hello' }, { contents: 'hello' }, { contents: { parts: [] } }]) {
+    const body = encoder.encode(JSON.stringify(source));
+    const result = await new Compactor({ window: 100_000 }).compactBody(body);
+    assert.deepEqual([result.body === body, result.fits, result.reason], [true, true, 'under_trigger']);
+  }
+});
+
 test('a body that does not fit keeps the bytes around its messages', async () => {
   const source = request(30, 200);
   const body = encoder.encode(JSON.stringify(source, null, 2));

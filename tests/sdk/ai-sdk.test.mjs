@@ -209,6 +209,75 @@ for (const { name, ai, openai } of versions) {
   });
 }
 
+/** What asks for approval, and an answer to it. */
+const asked = (approvalId, toolCallId) => ({
+  type: 'tool-approval-request',
+  approvalId,
+  toolCallId,
+});
+const approved = (approvalId) => ({ type: 'tool-approval-response', approvalId, approved: true });
+
+for (const { name, ai, anthropic: claude } of versions.slice(1)) {
+  test(`${name}: approvals follow their calls, and halves of them are left out`, async () => {
+    const call = (path) => ({
+      type: 'tool-call',
+      toolCallId: 'twice',
+      toolName: 'read_file',
+      input: { path },
+    });
+    const lost = [
+      { role: 'user', content: 'Read both.' },
+      { role: 'assistant', content: [{ type: 'text', text: 'Well.' }, asked('a0', 'lost')] },
+      { role: 'user', content: 'Go on.' },
+      { role: 'assistant', content: [call('a'), asked('a1', 'twice')] },
+      { role: 'tool', content: [approved('a9'), approved('a1')] },
+    ];
+    const twice = [
+      { role: 'user', content: 'Read both.' },
+      {
+        role: 'assistant',
+        content: [call('a'), asked('a1', 'twice'), call('b'), asked('a2', 'twice')],
+      },
+      { role: 'tool', content: [approved('a1'), approved('a2')] },
+    ];
+    const run = async (messages) => {
+      const server = await api(anthropic);
+      const read = [];
+      const tools = {
+        read_file: ai.tool({
+          inputSchema: ai.jsonSchema({ type: 'object', properties: { path: { type: 'string' } } }),
+          // Version 7 asks the call again, which version 6 does the tool.
+          needsApproval: true,
+          execute: async ({ path }) => {
+            read.push(path);
+            return path;
+          },
+        }),
+      };
+      const model = claude({ baseURL: `${server.url}/v1`, apiKey })('claude-test');
+      const { text } = await ai.generateText({
+        ...ask,
+        model,
+        messages,
+        tools,
+        toolApproval: { read_file: 'user-approval' },
+      });
+      return { text, read };
+    };
+    await assert.rejects(run(lost), { name: 'AI_InvalidToolApprovalError' });
+    for (const [messages, paths] of [
+      [lost, ['a']],
+      [twice, ['a', 'b']],
+    ]) {
+      const compactor = new Compactor({ window: 64_000, format: 'ai-sdk' });
+      const { messages: view } = await compactor.compact(frozen(messages));
+      const { text, read } = await run(view);
+      assert.equal(text, 'Done.');
+      assert.deepEqual(read.sort(), paths);
+    }
+  });
+}
+
 test('binary data is in the view as the very same object, however deep it stands', async () => {
   const bytes = [new Uint8Array(3), Buffer.from('abc'), new ArrayBuffer(8), new Uint8Array(5)];
   const messages = [
