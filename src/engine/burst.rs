@@ -628,10 +628,17 @@ impl Engine {
                 None => kept.push((from, to)),
             }
         }
+        let before = (self.visible, self.decisions.clone());
         self.decisions.kept = kept;
         self.decisions.drop_upto(upto, self.transcript.chain_at(upto).unwrap_or_default());
         self.forget_hidden();
         self.recount();
+        // The note that counts what left may take more than all of it did.
+        if self.visible >= before.0 {
+            self.decisions = before.1;
+            self.recount();
+            return;
+        }
         burst.took(stage);
         for run in runs {
             burst.decisions.push(Decided {
@@ -747,13 +754,11 @@ impl Engine {
         self.notice("cannot_fit", what);
     }
 
-    /// Takes back the first decisions of a session, where the host did not ask for them and the recall
-    /// tool, which comes with them, costs
+    /// Takes back the first decisions of a session where the recall tool, which comes with them, costs
     /// more than they save.
     fn undo_growth(&mut self, burst: &mut Burst) {
         let sized = |one: &Decided| !matches!(one.reason, Cause::Bytes | Cause::Images);
         if !burst.first
-            || burst.force
             || burst.decisions.is_empty()
             || self.raw() < burst.raw
             || !burst.decisions.iter().all(sized)
