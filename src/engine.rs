@@ -25,7 +25,7 @@ use crate::options::{Options, invalid};
 use crate::order::sort;
 use crate::recall::{self, RecallArgs, RecallStep};
 use crate::stage::summarize::WRAPPER;
-use crate::stage::{Stage, preset};
+use crate::stage::{Proposal, Situation, Stage, dedupe, preset};
 use crate::summary::protocol::Protocols;
 use crate::summary::template::Template;
 use crate::transcript::{HashKey, Message, PartKind, Transcript};
@@ -364,6 +364,10 @@ impl Engine {
         let lead = self.transcript.lead;
         let pending = self.transcript.pending;
         let begins = self.format.user_first() && from <= self.transcript.opening() as usize;
+        let copies = self.unverified
+            || self.transcript.messages[changed..].iter().any(|old| {
+                old.parts.iter().any(|part| matches!(part.kind, PartKind::Call | PartKind::Result))
+            });
         let first = self.transcript.replace(changed, messages);
         self.pin(changed);
         if self.burst.as_ref().is_some_and(|burst| changed < burst.tail as usize) {
@@ -373,7 +377,8 @@ impl Engine {
         if rewritten {
             self.told.truncate(self.told.partition_point(|(index, _)| (*index as usize) < changed));
         }
-        let moved = rewritten && self.reanchor(changed as u32);
+        let mut moved = rewritten && self.reanchor(changed as u32);
+        moved |= copies && self.drop_pointers();
         if self.snap() || moved || lead != self.transcript.lead || begins {
             self.recount();
             return Ok(());
@@ -930,6 +935,27 @@ impl Engine {
             self.notice("decisions_dropped", what);
         }
         true
+    }
+
+    /// Notes that point to a newer copy which was rewritten say so no longer. Says whether there
+    /// were any.
+    fn drop_pointers(&mut self) -> bool {
+        let dangling = dedupe::dangling(&Situation {
+            view: self.view(),
+            tokens: 0,
+            target: 0,
+            limit: 0,
+            tail: 0,
+            max_images: None,
+            over_bytes: false,
+            overflow: false,
+            must: false,
+        });
+        let any = !dangling.is_empty();
+        for Proposal { place, decision, .. } in dangling {
+            self.decisions.parts.insert(place, decision);
+        }
+        any
     }
 
     /// Pulls the ends of summary and drop back to where a unit begins: a late result may have

@@ -17,7 +17,7 @@ use crate::order::sort;
 use crate::overflow::{self, ErrorClass};
 use crate::stage::custom::{Wanted, Work};
 use crate::stage::{
-    self, Plan, Proposal, Run, Situation, Stage, StageName, StageOptions, reasoning,
+    self, Plan, Proposal, Run, Situation, Stage, StageName, StageOptions, dedupe, reasoning,
 };
 use crate::transcript::Unit;
 
@@ -430,6 +430,7 @@ impl Engine {
                 None => burst.stage += 1,
             }
         }
+        self.mend_pointers(&mut burst);
         self.drop_stale_reasoning(&mut burst);
         self.finish(burst)
     }
@@ -447,6 +448,16 @@ impl Engine {
         burst.tail = least;
         burst.stage = self.stages.iter().position(|stage| stage.name == StageName::Drop)?;
         self.stages.get(burst.stage).cloned()
+    }
+
+    /// A note that points to a newer copy says so no longer where that left.
+    fn mend_pointers(&mut self, burst: &mut Burst) {
+        if !burst.decisions.is_empty() {
+            let dangling = dedupe::dangling(&self.situation(burst, 1));
+            if !dangling.is_empty() {
+                self.take_parts(burst, StageName::Dedupe, dangling);
+            }
+        }
     }
 
     /// A signature vouches for what stands before it: where that was rewritten, the signed

@@ -5,7 +5,7 @@
 
 mod clear;
 pub(crate) mod custom;
-mod dedupe;
+pub(crate) mod dedupe;
 mod drop;
 mod elide;
 mod media;
