@@ -588,6 +588,49 @@ fn each_message_is_handed_over_once_before_it_is_folded() {
 }
 
 #[test]
+fn each_message_is_handed_over_once_before_it_is_dropped() {
+    for stages in [r#""drop""#, r#"{"stage":"smart","at":0.6},"drop""#, r#""summarize","drop""#] {
+        let mut host = Host::new(&format!(
+            r#"{{"window":4000,"tail":100,"flush":true,"stages":[{stages},"elide"]}}"#
+        ));
+        let all = session(120);
+        for end in 1..=all.len() {
+            let outcome = host.turn(&all[..end]);
+            let gone = outcome.decisions.iter().filter_map(|decided| decided.to).max();
+            let handed = host.flushed.last().map_or(0, |flushed| flushed.1);
+            assert!(gone <= Some(handed), "{stages}: {gone:?} left, {handed} were handed over");
+        }
+        assert!(host.flushed.len() > 1, "{stages}");
+        assert_eq!(host.flushed[0].0, 0);
+        assert!(host.flushed.windows(2).all(|two| two[0].1 == two[1].0), "{stages}: each once");
+        assert!(host.flushed[0].2.contains("line 0 of the file says nothing new"));
+    }
+}
+
+#[test]
+fn what_a_stage_of_the_hosts_drops_is_handed_over() {
+    let json = r#"{"window":9000,"flush":true,"stages":[{"stage":"custom","at":2}]}"#;
+    let mut host = Host::new(json);
+    host.ingest(&session(40));
+    let Step::Effects { effects } = host.engine.plan(PlanRequest::default()).unwrap() else {
+        panic!("a stage is asked")
+    };
+    let Effect::Decide { id, context, .. } = &effects[0] else { panic!("{effects:?}") };
+    let (from, to) = (context.units[1].from, context.units[6].to);
+    host.engine.propose(*id, tidemark::Wanted::Drop { from, to }).unwrap();
+    let Step::Effects { effects } = host.engine.resolve(*id, Reply::Done).unwrap() else {
+        panic!("the text is handed over")
+    };
+    assert!(matches!(&effects[..], [Effect::Flush { from: 0, to: end, .. }] if *end == to));
+    let busy = Reply::Failed { message: "busy".to_owned() };
+    let Step::Done { outcome } = host.engine.resolve(effects[0].id(), busy).unwrap() else {
+        panic!("nothing else is to be done")
+    };
+    assert!(outcome.compacted, "whatever the hook does");
+    assert_eq!(outcome.failures[0].effect, "flush");
+}
+
+#[test]
 fn a_reply_of_the_wrong_kind_is_refused_and_waited_for() {
     let mut host = host(r#","beforeBurst":true,"flush":true"#);
     host.ingest(&session(40));

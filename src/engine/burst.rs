@@ -382,10 +382,13 @@ impl Engine {
         }
         let mut runs = work.runs;
         sort(&mut runs, |run| u64::from(run.from));
+        let flush = runs.last().and_then(|run| self.flush(burst, run.to));
         self.hide(burst, StageName::Custom, runs);
         let hidden = self.decisions.hidden();
         puts.retain(|proposal| proposal.place.body >= hidden || self.shows(proposal.place));
-        self.puts(burst, puts)
+        let mut effects = self.puts(burst, puts);
+        effects.extend(flush);
+        effects
     }
 
     fn shows(&self, place: Place) -> bool {
@@ -517,6 +520,11 @@ impl Engine {
         let situation = self.situation(burst, self.goal(burst, stage));
         match stage::plan(stage, &situation) {
             Plan::Hide(runs) => {
+                if let Some(run) = runs.last()
+                    && let Some(effect) = self.flush(burst, run.to)
+                {
+                    return Some(vec![effect]);
+                }
                 self.hide(burst, stage.name, runs);
                 None
             }

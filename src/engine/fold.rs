@@ -57,7 +57,7 @@ impl Engine {
         };
         let fold = fresh.or_else(next)?;
         let (rest, target, limit) = (situation.tokens, situation.target, situation.limit);
-        if let Some(effect) = self.flush(burst, &fold) {
+        if let Some(effect) = self.flush(burst, fold.to) {
             return Some(vec![effect]);
         }
         if calls && (!fold.afresh || fresh.is_some()) {
