@@ -553,6 +553,53 @@ fn the_hook_before_a_burst_may_pin_messages_for_good() {
 }
 
 #[test]
+fn what_a_hook_pinned_is_found_again_where_it_stands_now() {
+    let all = session(60);
+    let pinned = 9;
+    let mut host = host(r#","beforeBurst":true"#);
+    host.go = Some(Reply::Go { veto: false, pins: vec![pinned as u32] });
+    host.turn(&all[..90]);
+    assert!(!host.bursts.is_empty());
+    host.go = Some(Reply::Go { veto: false, pins: Vec::new() });
+    let checkpoint = host.engine.checkpoint();
+    let with = |change: &dyn Fn(&mut Vec<String>)| {
+        let mut changed = all.clone();
+        change(&mut changed);
+        changed
+    };
+    let moved = [
+        with(&|all| all.insert(3, user("one more thing"))),
+        with(&|all| drop(all.drain(1..4))),
+        with(&|all| all[2] = says("Something else.")),
+        with(&|all| all.swap(pinned, pinned - 3)),
+    ];
+    for changed in moved {
+        let json = format!("[{}]", changed.join(","));
+        let mut live = Host::restore(&format!("{{{SUMMARIZING}}}"), &checkpoint);
+        live.ingest(&all[..90]);
+        let mut restored = Host::restore(&format!("{{{SUMMARIZING}}}"), &checkpoint);
+        for host in [&mut live, &mut restored] {
+            host.engine.ingest(0, &json, &[]).unwrap();
+            for _ in 0..3 {
+                host.plan(PlanRequest { force: true, ..PlanRequest::default() });
+                assert!(host.engine.render_json().contains(&all[pinned]));
+            }
+            // Handed over again, it is known as it is.
+            host.engine.ingest(0, &json, &[]).unwrap();
+            assert!(host.engine.render_json().contains(&all[pinned]));
+            assert_eq!(openai_chat::problems(&host.view()), Vec::<String>::new());
+        }
+        assert_eq!(live.engine.checkpoint(), restored.engine.checkpoint());
+    }
+    // What is no longer there is let go, and said to be.
+    let edited = with(&|all| all[pinned] = says("Something else."));
+    host.engine.ingest(0, &format!("[{}]", edited.join(",")), &[]).unwrap();
+    let outcome = host.plan(PlanRequest { force: true, ..PlanRequest::default() });
+    assert!(outcome.notices.iter().any(|notice| notice.code == "decisions_dropped"));
+    assert!(!host.engine.checkpoint().contains("\"pins\""));
+}
+
+#[test]
 fn a_hook_that_fails_lets_the_burst_begin() {
     let mut host = host(r#","beforeBurst":true"#);
     host.go = None;
