@@ -795,3 +795,92 @@ fn a_session_in_another_language_keeps_request_rule_and_question() {
         }
     }
 }
+
+/// In one format: words of the user, then two calls, of which the second failed and says so by its
+/// format alone.
+fn failing(format: &str) -> Vec<Value> {
+    let quota = "quota of the volume is used up ".repeat(60);
+    let fine = "the volume was read ".repeat(60);
+    let say = |role: &str| match format {
+        "gemini" => json!({"role": if role == "user" { role } else { "model" },
+            "parts": [{"text": "and so on"}]}),
+        "openai-responses" => json!({"type": "message", "role": role, "content": "and so on"}),
+        _ => json!({"role": role, "content": "and so on"}),
+    };
+    let mut all = vec![say("user")];
+    for (id, failed, text) in [("call_a", false, &fine), ("call_b", true, &quota)] {
+        let pair = match format {
+            "anthropic" => [
+                json!({"role": "assistant", "content": [
+                    {"type": "tool_use", "id": id, "name": "bash", "input": {"command": id}}]}),
+                json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id,
+                    "is_error": failed, "content": text}]}),
+            ],
+            "gemini" => [
+                json!({"role": "model", "parts": [
+                    {"functionCall": {"name": "bash", "args": {"command": id}}}]}),
+                json!({"role": "user", "parts": [{"functionResponse": {"name": "bash", "response":
+                    if failed { json!({"error": text}) } else { json!({"output": text, "error": null}) }
+                }}]}),
+            ],
+            "openai-responses" => [
+                json!({"type": "function_call", "call_id": id, "name": "bash",
+                    "arguments": format!("{{\"command\":\"{id}\"}}")}),
+                json!({"type": "function_call_output", "call_id": id, "output": text,
+                    "status": if failed { "incomplete" } else { "completed" }}),
+            ],
+            _ => [
+                json!({"role": "assistant", "content": [{"type": "tool-call", "toolCallId": id,
+                    "toolName": "bash", "input": {"command": id}}]}),
+                json!({"role": "tool", "content": [{"type": "tool-result", "toolCallId": id,
+                    "toolName": "bash", "output":
+                    {"type": if failed { "error-text" } else { "text" }, "value": text}}]}),
+            ],
+        };
+        all.extend(pair);
+    }
+    all.extend([say("assistant"), say("user")]);
+    all
+}
+
+#[test]
+fn a_failure_is_known_as_one_in_every_format() {
+    for format in ["anthropic", "gemini", "openai-responses", "ai-sdk"] {
+        let all: Vec<String> = failing(format).iter().map(Value::to_string).collect();
+        let forced = || PlanRequest { force: true, ..PlanRequest::default() };
+        let new = |more: &str| {
+            let mut host = Host::new(&format!(
+                r#"{{"format":"{format}","window":100000,"tail":2,"recall":false,{more}}}"#
+            ));
+            host.ingest(&all);
+            host
+        };
+        // Stages may spare it.
+        let mut host = new(r#""stages":[{"stage":"clear","keepLast":0,"keepErrors":true}]"#);
+        let cleared: Vec<u32> = host.plan(forced()).decisions.iter().map(|one| one.index).collect();
+        assert_eq!(cleared, [2], "{format}");
+        // The host's own formatter is told, and so is the summarizer.
+        let mut host = new(r#""summarizer":true,"stages":["summarize"]"#);
+        host.plan(forced());
+        let prompt = &host.prompts[0];
+        assert_eq!(prompt.matches("[bash result, failed] ").count(), 1, "{format}: {prompt}");
+        assert_eq!(prompt.matches("[bash result] ").count(), 1, "{format}: {prompt}");
+        let mut host = new(r#""summarizer":true,"stages":["summarize"]"#);
+        host.engine.set_protocols(Protocols {
+            format: Some(Box::new(|pieces| {
+                let failed = pieces.iter().filter(|piece| piece.failed);
+                Ok(failed.map(|piece| format!("failed: {}", &piece.text[..24])).collect())
+            })),
+            ..Protocols::default()
+        });
+        host.plan(forced());
+        let told = host.prompts[0].matches("failed: ").count();
+        assert!(told == 1 && host.prompts[0].contains("quota of"), "{format}: {}", host.prompts[0]);
+        // The local summarizer says what failed.
+        let mut host = new(r#""stages":["summarize"]"#);
+        host.plan(forced());
+        let text = text(&host);
+        assert!(text.contains("Ran: `call_b` -> failed"), "{format}: {text}");
+        assert!(!text.contains("Ran: `call_a` -> failed"), "{format}: {text}");
+    }
+}
