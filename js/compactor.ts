@@ -57,8 +57,8 @@ export interface CompactorOptions<M = ChatMessage>
    */
   beforeBurst?: BeforeBurst | undefined;
   /**
-   * Handed the text of messages before they are folded into a summary, each once, to save what you
-   * want of them elsewhere. Whatever it does, the burst goes on.
+   * Handed the text of messages before they are folded into a summary or dropped, each once, to save
+   * what you want of them elsewhere. Whatever it does, the burst goes on.
    */
   flush?: Flush | undefined;
   /** Milliseconds that `beforeBurst` and `flush` may take, or Infinity. @default 30000 */

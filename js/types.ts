@@ -481,7 +481,10 @@ export interface BurstEffect {
   tail: number;
 }
 
-/** Messages are about to be folded into the summary. Save what you want of them, and answer with done. */
+/**
+ * Messages are about to be folded into the summary, or to be dropped without one. Save what you want
+ * of them, and answer with done.
+ */
 export interface FlushEffect {
   kind: 'flush';
   id: number;

@@ -26,7 +26,7 @@ use crate::options::{Options, invalid};
 use crate::order::sort;
 use crate::recall::{self, RecallArgs, RecallStep};
 use crate::stage::summarize::WRAPPER;
-use crate::stage::{Stage, preset};
+use crate::stage::{Proposal, Situation, Stage, dedupe, preset};
 use crate::summary::protocol::Protocols;
 use crate::summary::template::Template;
 use crate::transcript::{HashKey, Message, PartKind, Transcript};
@@ -372,6 +372,10 @@ impl Engine {
         let lead = self.transcript.lead;
         let pending = self.transcript.pending;
         let begins = self.format.user_first() && from <= self.transcript.opening() as usize;
+        let copies = self.unverified
+            || self.transcript.messages[changed..].iter().any(|old| {
+                old.parts.iter().any(|part| matches!(part.kind, PartKind::Call | PartKind::Result))
+            });
         let first = self.transcript.replace(changed, messages);
         self.pin(changed);
         if self.burst.as_ref().is_some_and(|burst| changed < burst.tail as usize) {
@@ -381,7 +385,8 @@ impl Engine {
         if rewritten {
             self.told.truncate(self.told.partition_point(|(index, _)| (*index as usize) < changed));
         }
-        let moved = rewritten && self.reanchor(changed as u32);
+        let mut moved = rewritten && self.reanchor(changed as u32);
+        moved |= copies && self.drop_pointers();
         if self.snap() || moved || lead != self.transcript.lead || begins {
             self.recount();
             return Ok(());
@@ -436,10 +441,17 @@ impl Engine {
         {
             self.recall_schema = self.own_schema(own);
         }
+        let lead = self.transcript.lead;
         self.transcript = Transcript::new(self.key, format.pairing(), format.unique_ids());
         if !messages.is_empty() {
             self.burst = None;
             self.transcript.replace(0, messages);
+            for (body, spine) in &mut self.decisions.pins {
+                let index = lead.saturating_add(*body);
+                if let Some(message) = self.transcript.messages.get(index as usize) {
+                    (*body, *spine) = (index.saturating_sub(self.transcript.lead), message.spine);
+                }
+            }
             self.reanchor(0);
             self.recount();
         }
@@ -940,7 +952,8 @@ impl Engine {
         if !was_unverified {
             self.flushed = self.flushed.min(from);
         }
-        let mut moved = was_unverified;
+        let mut lost = self.reanchor_pins(if was_unverified { 0 } else { from });
+        let mut moved = was_unverified || lost.is_some();
         if let Some(summary) = &self.decisions.summary
             && (summary.covered > from || was_unverified)
             && self.transcript.chain_at(summary.covered) != Some(summary.chain)
@@ -967,12 +980,10 @@ impl Engine {
             .filter(|(place, decision)| self.anchor(*place) != Some(decision.anchor))
             .map(|(place, _)| *place)
             .collect();
-        if stale.is_empty() {
-            return moved;
-        }
+        moved |= !stale.is_empty();
         let mut places = Vec::new();
         let body = self.transcript.messages.get(lead as usize..).unwrap_or_default();
-        for (message, body) in body.iter().zip(0u32..) {
+        for (message, body) in body.iter().zip(0u32..).filter(|_| !stale.is_empty()) {
             for (part, at) in message.parts.iter().zip(0u32..) {
                 let place = Place { body, part: at };
                 if part.kind != PartKind::Opaque && self.decisions.parts.get(place).is_none() {
@@ -981,7 +992,6 @@ impl Engine {
             }
         }
         sort(&mut places, |(anchor, _)| u64::from(*anchor));
-        let mut lost = 0;
         for place in stale {
             let Some(decision) = self.decisions.parts.remove(place) else { continue };
             let start = places.partition_point(|(anchor, _)| *anchor < decision.anchor);
@@ -993,14 +1003,61 @@ impl Engine {
                 (Some(found), None) if self.is_of(found, decision.reference) => {
                     self.decisions.parts.insert(found, decision);
                 }
-                _ => lost += 1,
+                _ => *lost.get_or_insert(0) += 1,
             }
         }
-        if lost > 0 {
+        if let Some(lost) = lost.filter(|lost| *lost > 0) {
             let what = format!("{lost} decisions on rewritten messages were let go");
             self.notice("decisions_dropped", what);
         }
-        true
+        moved
+    }
+
+    /// Moves what hooks pinned from this body message on to where it stands now. Says how many it
+    /// let go, if any had to move.
+    fn reanchor_pins(&mut self, from: u32) -> Option<u32> {
+        let lead = self.transcript.lead;
+        let body = self.transcript.messages.get(lead as usize..).unwrap_or_default();
+        let stands = |pin: &(u32, u64)| {
+            pin.0 < from || body.get(pin.0 as usize).is_some_and(|message| message.spine == pin.1)
+        };
+        let (mut pins, stale): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.decisions.pins).into_iter().partition(stands);
+        let found = stale.iter().filter_map(|(_, spine)| {
+            let mut same = body.iter().zip(0u32..).filter(|(message, _)| message.spine == *spine);
+            // A message that stands more than once has no one new place.
+            let (_, at) = same.next().filter(|_| same.next().is_none())?;
+            Some((at, *spine))
+        });
+        let kept = pins.len();
+        pins.extend(found);
+        let lost = stale.len() - (pins.len() - kept);
+        sort(&mut pins, |(body, _)| u64::from(*body));
+        pins.dedup();
+        self.decisions.pins = pins;
+        self.pin(lead as usize);
+        (!stale.is_empty()).then_some(lost as u32)
+    }
+
+    /// Notes that point to a newer copy which was rewritten say so no longer. Says whether there
+    /// were any.
+    fn drop_pointers(&mut self) -> bool {
+        let dangling = dedupe::dangling(&Situation {
+            view: self.view(),
+            tokens: 0,
+            target: 0,
+            limit: 0,
+            tail: 0,
+            max_images: None,
+            over_bytes: false,
+            overflow: false,
+            must: false,
+        });
+        let any = !dangling.is_empty();
+        for Proposal { place, decision, .. } in dangling {
+            self.decisions.parts.insert(place, decision);
+        }
+        any
     }
 
     /// Pulls the ends of summary and drop back to where a unit begins: a late result may have

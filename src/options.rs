@@ -67,7 +67,7 @@ pub struct Options {
     pub summarizer: bool,
     /// The host answers `burst` effects: it is asked before each burst.
     pub before_burst: bool,
-    /// The host answers `flush` effects: it is handed what is about to be folded.
+    /// The host answers `flush` effects: it is handed what is about to be folded or dropped.
     pub flush: bool,
     /// Shape and limits of summaries.
     pub summary: SummaryOptions,

@@ -470,9 +470,11 @@ fn f35_thinking_of_the_running_loop_stays() {
         let id = format!("toolu_now{at}");
         all.extend([thought_calls(&format!("now{at}"), &[&id]), result(&id, "ok")]);
     }
-    for (stages, forced) in
-        [("", false), (r#","stages":["reasoning"]"#, true), (r#","stages":["summarize"]"#, false)]
-    {
+    for (stages, forced) in [
+        ("", false),
+        (r#","recall":false,"stages":["reasoning"]"#, true),
+        (r#","stages":["summarize"]"#, false),
+    ] {
         let mut host = host(&format!(r#""window":1600{stages}"#));
         host.ingest(&all);
         let request = PlanRequest { force: forced, ..PlanRequest::default() };

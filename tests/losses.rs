@@ -370,7 +370,8 @@ fn n27_an_idle_session_can_be_compacted_before_its_next_turn() {
 fn n31_keeping_none_keeps_none() {
     let all = [pairs(6, 200), vec![assistant("done"), user("next")]].concat();
     let cleared = |keep: u32| {
-        let stage = format!("\"tail\":2,\"stages\":[{{\"stage\":\"clear\",\"keepLast\":{keep}}}]");
+        let stage = format!("{{\"stage\":\"clear\",\"keepLast\":{keep}}}");
+        let stage = format!("\"recall\":false,\"tail\":2,\"stages\":[{stage}]");
         let mut host = Host::new(&options(100_000, &stage));
         host.ingest(&all);
         decided(&host.plan(forced()), "cleared").len()

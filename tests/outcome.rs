@@ -297,3 +297,38 @@ fn tools_alone_over_the_window_cannot_fit_and_nothing_panics() {
     assert_eq!(outcome.reason, Reason::CannotFit);
     assert!(outcome.smallest.unwrap() > 3_000);
 }
+
+#[test]
+fn no_forced_burst_makes_a_view_larger() {
+    for name in PRESETS {
+        for (count, words) in [(2, 3), (5, 20), (9, 40), (21, 10)] {
+            for all in [chat(count, words), pairs(count, words)] {
+                let more = format!("\"preset\":\"{name}\",\"tail\":2,\"summarizer\":true");
+                let mut host = Host::new(&options(100_000, &more));
+                host.ingest(&all);
+                for _ in 0..3 {
+                    let outcome = host.plan(forced());
+                    let sizes = (outcome.tokens_before, outcome.tokens_after);
+                    assert!(sizes.1 <= sizes.0, "{name}, {count} of {words} words: {sizes:?}");
+                    assert!(outcome.compacted == (sizes.1 < sizes.0), "{name}: {outcome:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_model_is_asked_for_a_first_summary_that_the_recall_tool_would_outweigh() {
+    let fold = |recall: bool, count: usize| {
+        let more = format!(
+            "\"recall\":{recall},\"tail\":2,\"summarizer\":true,\"stages\":[\"summarize\"]"
+        );
+        let mut host = Host::new(&options(100_000, &more));
+        host.ingest(&chat(count, 70));
+        let outcome = host.plan(forced());
+        (host.prompts.len(), outcome.compacted)
+    };
+    assert_eq!(fold(false, 5), (1, true));
+    assert_eq!(fold(true, 5), (0, false));
+    assert_eq!(fold(true, 21), (1, true));
+}

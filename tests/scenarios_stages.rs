@@ -22,7 +22,7 @@ fn unrecalled(window: u32, stages: &str) -> String {
 
 /// What a forced burst clears of `all`, by message.
 fn cleared(stage: &str, all: &[String]) -> Vec<u32> {
-    let mut host = Host::new(&staged(100_000, stage));
+    let mut host = Host::new(&unrecalled(100_000, stage));
     host.ingest(all);
     decided(&host.plan(forced()), "cleared")
 }
@@ -107,7 +107,7 @@ fn s07_the_tail_is_not_cleared() {
     assert_eq!(cleared(CLEAR, &pairs(5, 100)), [2, 4, 6, 8]);
     let all = old_pairs(5, 100);
     let tail = size(&all[3..]);
-    let stage = format!("\"tail\":{tail},\"stages\":[{CLEAR}]");
+    let stage = format!("\"recall\":false,\"tail\":{tail},\"stages\":[{CLEAR}]");
     let mut host = Host::new(&options(100_000, &stage));
     host.ingest(&all);
     assert_eq!(decided(&host.plan(forced()), "cleared"), [2]);
@@ -363,7 +363,7 @@ fn s25_a_reserve_over_the_window_leaves_half_of_it_for_the_chunk() {
 
 #[test]
 fn s26_a_long_running_summary_leaves_less_room_for_the_chunk() {
-    let mut all = chat(9, 60);
+    let mut all = chat(9, 120);
     let mut host = Host::new(&folding(100_000, r#""window":2000,"maxTokens":700"#));
     host.ingest(&all);
     folds(&mut host, forced(), |_| text(good_summary(&"word ".repeat(50))));
@@ -496,9 +496,9 @@ fn s34_no_call_where_the_summary_already_meets_the_tail() {
     assert!(calls.is_empty() && !outcome.compacted);
 }
 
-/// Old messages of about 370 tokens before a large newest one.
+/// Old messages of about 430 tokens before a large newest one.
 fn lopsided() -> Vec<String> {
-    vec![user(&long("m0", 170)), assistant(&long("m1", 170)), user(&long("new", 2_340))]
+    vec![user(&long("m0", 200)), assistant(&long("m1", 200)), user(&long("new", 2_300))]
 }
 
 #[test]

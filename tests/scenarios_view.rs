@@ -78,7 +78,7 @@ fn r04_rendering_changes_nothing() {
 #[test]
 fn r05_a_marker_replaces_the_content_alone_and_names_the_reference() {
     let mut all = pairs(2, 200);
-    let text = long("r", 200);
+    let text = long("r", 400);
     all[2] = json!({"role": "tool", "tool_call_id": "c0", "name": "read", "is_error": true,
         "content": text})
     .to_string();
@@ -231,7 +231,7 @@ fn r16_r25_with_no_body_there_is_nothing_to_cut() {
 #[test]
 fn r17_of_two_results_with_one_id_the_decided_one_is_marked() {
     let mut all = vec![user("start")];
-    all.extend(pair("c", &long("one", 200)));
+    all.extend(pair("c", &long("one", 400)));
     all.extend(pair("c", &long("two", 200)));
     all.extend([assistant("done"), user("next")]);
     let (host, outcome) = burst(&only(r#"{"stage":"clear","keepLast":1}"#, ""), &all);

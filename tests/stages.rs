@@ -31,7 +31,8 @@ fn session(tools: &[&str], words: usize) -> Vec<String> {
 
 /// What a forced burst of one stage decides.
 fn forced_by(stage: &str, all: &[String]) -> Outcome {
-    let mut host = Host::new(&options(100_000, &format!("\"tail\":2,\"stages\":[{stage}]")));
+    let json = format!("\"recall\":false,\"tail\":2,\"stages\":[{stage}]");
+    let mut host = Host::new(&options(100_000, &json));
     host.ingest(all);
     host.plan(forced())
 }
@@ -92,7 +93,7 @@ fn keep_errors_believes_the_format() {
         said("user"),
     ];
     let stage = r#"{"stage":"clear","keepLast":0,"keepErrors":true}"#;
-    let json = format!("\"format\":\"anthropic\",\"tail\":2,\"stages\":[{stage}]");
+    let json = format!("\"format\":\"anthropic\",\"recall\":false,\"tail\":2,\"stages\":[{stage}]");
     let mut host = Host::new(&options(100_000, &json));
     host.ingest(&all);
     assert_eq!(decided(&host.plan(forced()), "cleared"), [4]);

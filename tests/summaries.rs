@@ -553,6 +553,53 @@ fn the_hook_before_a_burst_may_pin_messages_for_good() {
 }
 
 #[test]
+fn what_a_hook_pinned_is_found_again_where_it_stands_now() {
+    let all = session(60);
+    let pinned = 9;
+    let mut host = host(r#","beforeBurst":true"#);
+    host.go = Some(Reply::Go { veto: false, pins: vec![pinned as u32] });
+    host.turn(&all[..90]);
+    assert!(!host.bursts.is_empty());
+    host.go = Some(Reply::Go { veto: false, pins: Vec::new() });
+    let checkpoint = host.engine.checkpoint();
+    let with = |change: &dyn Fn(&mut Vec<String>)| {
+        let mut changed = all.clone();
+        change(&mut changed);
+        changed
+    };
+    let moved = [
+        with(&|all| all.insert(3, user("one more thing"))),
+        with(&|all| drop(all.drain(1..4))),
+        with(&|all| all[2] = says("Something else.")),
+        with(&|all| all.swap(pinned, pinned - 3)),
+    ];
+    for changed in moved {
+        let json = format!("[{}]", changed.join(","));
+        let mut live = Host::restore(&format!("{{{SUMMARIZING}}}"), &checkpoint);
+        live.ingest(&all[..90]);
+        let mut restored = Host::restore(&format!("{{{SUMMARIZING}}}"), &checkpoint);
+        for host in [&mut live, &mut restored] {
+            host.engine.ingest(0, &json, &[]).unwrap();
+            for _ in 0..3 {
+                host.plan(PlanRequest { force: true, ..PlanRequest::default() });
+                assert!(host.engine.render_json().contains(&all[pinned]));
+            }
+            // Handed over again, it is known as it is.
+            host.engine.ingest(0, &json, &[]).unwrap();
+            assert!(host.engine.render_json().contains(&all[pinned]));
+            assert_eq!(openai_chat::problems(&host.view()), Vec::<String>::new());
+        }
+        assert_eq!(live.engine.checkpoint(), restored.engine.checkpoint());
+    }
+    // What is no longer there is let go, and said to be.
+    let edited = with(&|all| all[pinned] = says("Something else."));
+    host.engine.ingest(0, &format!("[{}]", edited.join(",")), &[]).unwrap();
+    let outcome = host.plan(PlanRequest { force: true, ..PlanRequest::default() });
+    assert!(outcome.notices.iter().any(|notice| notice.code == "decisions_dropped"));
+    assert!(!host.engine.checkpoint().contains("\"pins\""));
+}
+
+#[test]
 fn a_hook_that_fails_lets_the_burst_begin() {
     let mut host = host(r#","beforeBurst":true"#);
     host.go = None;
@@ -585,6 +632,49 @@ fn each_message_is_handed_over_once_before_it_is_folded() {
         restored.turn(&more);
         assert_eq!(restored.flushed[0].0, host.flushed.last().unwrap().1);
     }
+}
+
+#[test]
+fn each_message_is_handed_over_once_before_it_is_dropped() {
+    for stages in [r#""drop""#, r#"{"stage":"smart","at":0.6},"drop""#, r#""summarize","drop""#] {
+        let mut host = Host::new(&format!(
+            r#"{{"window":4000,"tail":100,"flush":true,"stages":[{stages},"elide"]}}"#
+        ));
+        let all = session(120);
+        for end in 1..=all.len() {
+            let outcome = host.turn(&all[..end]);
+            let gone = outcome.decisions.iter().filter_map(|decided| decided.to).max();
+            let handed = host.flushed.last().map_or(0, |flushed| flushed.1);
+            assert!(gone <= Some(handed), "{stages}: {gone:?} left, {handed} were handed over");
+        }
+        assert!(host.flushed.len() > 1, "{stages}");
+        assert_eq!(host.flushed[0].0, 0);
+        assert!(host.flushed.windows(2).all(|two| two[0].1 == two[1].0), "{stages}: each once");
+        assert!(host.flushed[0].2.contains("line 0 of the file says nothing new"));
+    }
+}
+
+#[test]
+fn what_a_stage_of_the_hosts_drops_is_handed_over() {
+    let json = r#"{"window":9000,"flush":true,"stages":[{"stage":"custom","at":2}]}"#;
+    let mut host = Host::new(json);
+    host.ingest(&session(40));
+    let Step::Effects { effects } = host.engine.plan(PlanRequest::default()).unwrap() else {
+        panic!("a stage is asked")
+    };
+    let Effect::Decide { id, context, .. } = &effects[0] else { panic!("{effects:?}") };
+    let (from, to) = (context.units[1].from, context.units[6].to);
+    host.engine.propose(*id, tidemark::Wanted::Drop { from, to }).unwrap();
+    let Step::Effects { effects } = host.engine.resolve(*id, Reply::Done).unwrap() else {
+        panic!("the text is handed over")
+    };
+    assert!(matches!(&effects[..], [Effect::Flush { from: 0, to: end, .. }] if *end == to));
+    let busy = Reply::Failed { message: "busy".to_owned() };
+    let Step::Done { outcome } = host.engine.resolve(effects[0].id(), busy).unwrap() else {
+        panic!("nothing else is to be done")
+    };
+    assert!(outcome.compacted, "whatever the hook does");
+    assert_eq!(outcome.failures[0].effect, "flush");
 }
 
 #[test]
@@ -703,5 +793,94 @@ fn a_session_in_another_language_keeps_request_rule_and_question() {
             assert!(view.contains(rule), "{template} {view}");
             assert!(view.contains(question), "{template} {view}");
         }
+    }
+}
+
+/// In one format: words of the user, then two calls, of which the second failed and says so by its
+/// format alone.
+fn failing(format: &str) -> Vec<Value> {
+    let quota = "quota of the volume is used up ".repeat(60);
+    let fine = "the volume was read ".repeat(60);
+    let say = |role: &str| match format {
+        "gemini" => json!({"role": if role == "user" { role } else { "model" },
+            "parts": [{"text": "and so on"}]}),
+        "openai-responses" => json!({"type": "message", "role": role, "content": "and so on"}),
+        _ => json!({"role": role, "content": "and so on"}),
+    };
+    let mut all = vec![say("user")];
+    for (id, failed, text) in [("call_a", false, &fine), ("call_b", true, &quota)] {
+        let pair = match format {
+            "anthropic" => [
+                json!({"role": "assistant", "content": [
+                    {"type": "tool_use", "id": id, "name": "bash", "input": {"command": id}}]}),
+                json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id,
+                    "is_error": failed, "content": text}]}),
+            ],
+            "gemini" => [
+                json!({"role": "model", "parts": [
+                    {"functionCall": {"name": "bash", "args": {"command": id}}}]}),
+                json!({"role": "user", "parts": [{"functionResponse": {"name": "bash", "response":
+                    if failed { json!({"error": text}) } else { json!({"output": text, "error": null}) }
+                }}]}),
+            ],
+            "openai-responses" => [
+                json!({"type": "function_call", "call_id": id, "name": "bash",
+                    "arguments": format!("{{\"command\":\"{id}\"}}")}),
+                json!({"type": "function_call_output", "call_id": id, "output": text,
+                    "status": if failed { "incomplete" } else { "completed" }}),
+            ],
+            _ => [
+                json!({"role": "assistant", "content": [{"type": "tool-call", "toolCallId": id,
+                    "toolName": "bash", "input": {"command": id}}]}),
+                json!({"role": "tool", "content": [{"type": "tool-result", "toolCallId": id,
+                    "toolName": "bash", "output":
+                    {"type": if failed { "error-text" } else { "text" }, "value": text}}]}),
+            ],
+        };
+        all.extend(pair);
+    }
+    all.extend([say("assistant"), say("user")]);
+    all
+}
+
+#[test]
+fn a_failure_is_known_as_one_in_every_format() {
+    for format in ["anthropic", "gemini", "openai-responses", "ai-sdk"] {
+        let all: Vec<String> = failing(format).iter().map(Value::to_string).collect();
+        let forced = || PlanRequest { force: true, ..PlanRequest::default() };
+        let new = |more: &str| {
+            let mut host = Host::new(&format!(
+                r#"{{"format":"{format}","window":100000,"tail":2,"recall":false,{more}}}"#
+            ));
+            host.ingest(&all);
+            host
+        };
+        // Stages may spare it.
+        let mut host = new(r#""stages":[{"stage":"clear","keepLast":0,"keepErrors":true}]"#);
+        let cleared: Vec<u32> = host.plan(forced()).decisions.iter().map(|one| one.index).collect();
+        assert_eq!(cleared, [2], "{format}");
+        // The host's own formatter is told, and so is the summarizer.
+        let mut host = new(r#""summarizer":true,"stages":["summarize"]"#);
+        host.plan(forced());
+        let prompt = &host.prompts[0];
+        assert_eq!(prompt.matches("[bash result, failed] ").count(), 1, "{format}: {prompt}");
+        assert_eq!(prompt.matches("[bash result] ").count(), 1, "{format}: {prompt}");
+        let mut host = new(r#""summarizer":true,"stages":["summarize"]"#);
+        host.engine.set_protocols(Protocols {
+            format: Some(Box::new(|pieces| {
+                let failed = pieces.iter().filter(|piece| piece.failed);
+                Ok(failed.map(|piece| format!("failed: {}", &piece.text[..24])).collect())
+            })),
+            ..Protocols::default()
+        });
+        host.plan(forced());
+        let told = host.prompts[0].matches("failed: ").count();
+        assert!(told == 1 && host.prompts[0].contains("quota of"), "{format}: {}", host.prompts[0]);
+        // The local summarizer says what failed.
+        let mut host = new(r#""stages":["summarize"]"#);
+        host.plan(forced());
+        let text = text(&host);
+        assert!(text.contains("Ran: `call_b` -> failed"), "{format}: {text}");
+        assert!(!text.contains("Ran: `call_a` -> failed"), "{format}: {text}");
     }
 }

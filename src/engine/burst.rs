@@ -17,7 +17,7 @@ use crate::order::sort;
 use crate::overflow::{self, ErrorClass};
 use crate::stage::custom::{Wanted, Work};
 use crate::stage::{
-    self, Plan, Proposal, Run, Situation, Stage, StageName, StageOptions, reasoning,
+    self, Plan, Proposal, Run, Situation, Stage, StageName, StageOptions, dedupe, reasoning,
 };
 use crate::transcript::Unit;
 
@@ -382,10 +382,13 @@ impl Engine {
         }
         let mut runs = work.runs;
         sort(&mut runs, |run| u64::from(run.from));
+        let flush = runs.last().and_then(|run| self.flush(burst, run.to));
         self.hide(burst, StageName::Custom, runs);
         let hidden = self.decisions.hidden();
         puts.retain(|proposal| proposal.place.body >= hidden || self.shows(proposal.place));
-        self.puts(burst, puts)
+        let mut effects = self.puts(burst, puts);
+        effects.extend(flush);
+        effects
     }
 
     fn shows(&self, place: Place) -> bool {
@@ -430,6 +433,7 @@ impl Engine {
                 None => burst.stage += 1,
             }
         }
+        self.mend_pointers(&mut burst);
         self.drop_stale_reasoning(&mut burst);
         self.finish(burst)
     }
@@ -447,6 +451,16 @@ impl Engine {
         burst.tail = least;
         burst.stage = self.stages.iter().position(|stage| stage.name == StageName::Drop)?;
         self.stages.get(burst.stage).cloned()
+    }
+
+    /// A note that points to a newer copy says so no longer where that left.
+    fn mend_pointers(&mut self, burst: &mut Burst) {
+        if !burst.decisions.is_empty() {
+            let dangling = dedupe::dangling(&self.situation(burst, 1));
+            if !dangling.is_empty() {
+                self.take_parts(burst, StageName::Dedupe, dangling);
+            }
+        }
     }
 
     /// A signature vouches for what stands before it: where that was rewritten, the signed
@@ -506,6 +520,11 @@ impl Engine {
         let situation = self.situation(burst, self.goal(burst, stage));
         match stage::plan(stage, &situation) {
             Plan::Hide(runs) => {
+                if let Some(run) = runs.last()
+                    && let Some(effect) = self.flush(burst, run.to)
+                {
+                    return Some(vec![effect]);
+                }
                 self.hide(burst, stage.name, runs);
                 None
             }
@@ -628,10 +647,17 @@ impl Engine {
                 None => kept.push((from, to)),
             }
         }
+        let before = (self.visible, self.decisions.clone());
         self.decisions.kept = kept;
         self.decisions.drop_upto(upto, self.transcript.chain_at(upto).unwrap_or_default());
         self.forget_hidden();
         self.recount();
+        // The note that counts what left may take more than all of it did.
+        if self.visible >= before.0 {
+            self.decisions = before.1;
+            self.recount();
+            return;
+        }
         burst.took(stage);
         for run in runs {
             burst.decisions.push(Decided {
@@ -747,13 +773,11 @@ impl Engine {
         self.notice("cannot_fit", what);
     }
 
-    /// Takes back the first decisions of a session, where the host did not ask for them and the recall
-    /// tool, which comes with them, costs
+    /// Takes back the first decisions of a session where the recall tool, which comes with them, costs
     /// more than they save.
     fn undo_growth(&mut self, burst: &mut Burst) {
         let sized = |one: &Decided| !matches!(one.reason, Cause::Bytes | Cause::Images);
         if !burst.first
-            || burst.force
             || burst.decisions.is_empty()
             || self.raw() < burst.raw
             || !burst.decisions.iter().all(sized)

@@ -21,6 +21,8 @@ pub(super) struct Chunk {
     to: u32,
     /// 1, or 2 where a first answer was refused.
     attempt: u32,
+    /// Raw tokens of the recall tool, where it comes along with this summary.
+    tool: u32,
 }
 
 impl Engine {
@@ -38,7 +40,10 @@ impl Engine {
             false => (f64::from(situation.tokens) * share) as u32,
         };
         let cap = self.summary_cap(burst);
-        let sizes = Sizes { head: self.head, cap, wrapper: self.wrapper, least };
+        // What brings the recall tool along must save that too.
+        let tool = if self.decisions.any() { 0 } else { self.recall_schema };
+        let (head, wrapper) = (self.head, self.wrapper);
+        let sizes = Sizes { head, cap, wrapper, least: least.max(tool) };
         let calls = self.options.summarizer && !burst.local_only && self.may_call(burst);
         let mut fresh = None;
         if burst.fresh {
@@ -47,17 +52,19 @@ impl Engine {
             fresh = fold.filter(|fold| !calls || self.can_start_over(burst, fold));
         }
         let next = || match burst.fold_to {
-            Some(to) => summarize::upto(&situation, to),
+            Some(to) => summarize::upto(&situation, &Sizes { least: tool, ..sizes }, to),
             None => summarize::plan(&situation, &sizes, false),
         };
         let fold = fresh.or_else(next)?;
         let (rest, target, limit) = (situation.tokens, situation.target, situation.limit);
-        if let Some(effect) = self.flush(burst, &fold) {
+        if let Some(effect) = self.flush(burst, fold.to) {
             return Some(vec![effect]);
         }
         if calls && (!fold.afresh || fresh.is_some()) {
-            let chunk = self.chunk(burst, fold);
-            return Some(vec![self.ask(burst, chunk, None)]);
+            let chunk = self.chunk(burst, fold, tool);
+            if self.replaced(&chunk) > LEAST_ASKED {
+                return Some(vec![self.ask(burst, chunk, None)]);
+            }
         }
         // The local summarizer fills what it is given: what the target leaves, a third of the span.
         let rest = rest.saturating_sub(fold.visible.saturating_add(self.head));
@@ -193,18 +200,30 @@ impl Engine {
     }
 
     /// The units of a fold whose text the summarizer can take in one call.
-    fn chunk(&self, burst: &Burst, fold: Fold) -> Chunk {
+    fn chunk(&self, burst: &Burst, fold: Fold, tool: u32) -> Chunk {
         if self.appends(burst, &fold) {
-            return Chunk { fold, from: fold.from, to: fold.to, attempt: 1 };
+            return Chunk { fold, from: fold.from, to: fold.to, attempt: 1, tool };
         }
         let from = match &burst.draft {
             Some((_, upto)) if fold.afresh => *upto,
             _ => fold.from,
         };
         let (to, visible) = self.chunk_end(from, fold.to, self.chunk_tokens(burst, &fold));
+        // All chunks together make up for the tool.
+        let tool = if to < fold.to { 0 } else { tool };
         // Iterative folds are taken one by one.
         let fold = if fold.afresh { fold } else { Fold { to, visible, ..fold } };
-        Chunk { fold, from, to, attempt: 1 }
+        Chunk { fold, from, to, attempt: 1, tool }
+    }
+
+    /// Raw tokens that a summary of the chunk must stay under, or the view would be no smaller.
+    fn replaced(&self, chunk: &Chunk) -> u32 {
+        let Chunk { fold, to, tool, .. } = *chunk;
+        match fold.afresh && to < fold.to {
+            // A draft takes the place of nothing yet.
+            true => u32::MAX,
+            false => fold.visible.saturating_add(self.head).saturating_sub(self.wrapper + tool),
+        }
     }
 
     /// Whether the prompt goes behind the messages themselves, as the provider has them in its cache.
@@ -276,12 +295,13 @@ impl Engine {
     fn ask(&mut self, burst: &mut Burst, chunk: Chunk, refused: Option<&Refusal>) -> Effect {
         let appended = self.appends(burst, &chunk.fold);
         let text = if appended { String::new() } else { self.chunk_text(burst, &chunk) };
+        let max_tokens = self.summary_cap(burst).min(self.replaced(&chunk).saturating_sub(1));
         let request = Request {
             previous: self.base(burst, &chunk.fold),
             text: &text,
             focus: burst.focus.as_deref(),
             nonce: &self.nonce,
-            max_tokens: self.summary_cap(burst),
+            max_tokens,
             refused,
         };
         let (system, prompt, view) = match &burst.start {
@@ -299,7 +319,7 @@ impl Engine {
             id,
             system,
             prompt,
-            max_tokens: self.summary_cap(burst),
+            max_tokens,
             from: chunk.from,
             to: chunk.to,
             attempt: chunk.attempt,
@@ -333,12 +353,7 @@ impl Engine {
         let Chunk { fold, to, .. } = chunk;
         let cap = self.summary_cap(burst);
         let unfinished = fold.afresh && to < fold.to;
-        let replaced = match unfinished {
-            // A draft takes the place of nothing yet.
-            true => u32::MAX,
-            false => fold.visible.saturating_add(self.head).saturating_sub(self.wrapper),
-        };
-        match self.check(text, cap, replaced) {
+        match self.check(text, cap, self.replaced(&chunk)) {
             Err(refusal) if chunk.attempt == 1 && burst.calls < self.sizes.max_calls => {
                 return Some(self.ask(burst, Chunk { attempt: 2, ..chunk }, Some(&refusal)));
             }
@@ -458,6 +473,9 @@ const INSTRUCTIONS: u32 = 450;
 
 /// Tokens below which a summary says too little, whatever the target.
 const LEAST_SUMMARY: u32 = 128;
+
+/// Tokens of a summary below which its headings would be most of it: no model is asked for that.
+const LEAST_ASKED: u32 = 64;
 
 /// Plans after which a summarizer that failed too often is tried again.
 const BREAKER_TURNS: u32 = 10;

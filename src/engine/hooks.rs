@@ -1,4 +1,4 @@
-//! Hooks: what the host may say before a burst begins and before a span is folded, and windows
+//! Hooks: what the host may say before a burst begins and before messages leave, and windows
 //! that sessions share.
 
 use serde::Serialize;
@@ -7,7 +7,6 @@ use super::Engine;
 use super::burst::{Burst, Waiting};
 use super::outcome::{Effect, Reason, Step};
 use crate::decision::Author;
-use crate::stage::summarize::Fold;
 use crate::summary;
 
 /// A summary that there was, or is.
@@ -86,18 +85,21 @@ impl Engine {
         self.open()
     }
 
-    /// Hands the host the text of a span that is about to be folded, once for every message.
-    pub(super) fn flush(&mut self, burst: &mut Burst, fold: &Fold) -> Option<Effect> {
-        let from = fold.from.max(self.transcript.lead.saturating_add(self.flushed));
-        if !self.options.flush || self.dry.is_some() || from >= fold.to {
+    /// Hands the host the text of everything before this message that is about to be folded or
+    /// dropped, once for every message.
+    pub(super) fn flush(&mut self, burst: &mut Burst, to: u32) -> Option<Effect> {
+        // What the summary stands for left before.
+        let known = self.flushed.max(self.decisions.covered());
+        let from = self.transcript.lead.saturating_add(known);
+        if !self.options.flush || self.dry.is_some() || from >= to {
             return None;
         }
-        let text = summary::full_text(&summary::entries(&self.transcript, from, fold.to));
+        let text = summary::full_text(&summary::entries(&self.transcript, from, to));
         // Whatever the host makes of it, it had its turn.
-        self.flushed = fold.to.saturating_sub(self.transcript.lead);
+        self.flushed = to - self.transcript.lead;
         let id = self.effect_id();
         burst.waiting.push((id, Waiting::Flush));
-        Some(Effect::Flush { id, text, from, to: fold.to })
+        Some(Effect::Flush { id, text, from, to })
     }
 
     /// The summaries of this session, oldest first, the running one last; the last few dozen.

@@ -126,7 +126,7 @@ pub enum Effect {
         /// First message of the protected tail.
         tail: u32,
     },
-    /// Messages are about to be folded, and can be saved elsewhere; reply with done.
+    /// Messages are about to be folded or dropped, and can be saved elsewhere; reply with done.
     Flush {
         /// To be named in the reply.
         id: u32,

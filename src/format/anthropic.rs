@@ -35,8 +35,10 @@ impl Format for Anthropic {
         if draft.parts.iter().any(|part| part.kind == PartKind::Result) {
             role = Role::Tool;
         }
-        // In a conversation, only an answer may follow it.
+        // In a conversation, it stands behind the user's words or a result, and only an answer may
+        // follow it.
         draft.glued |= role == Role::System;
+        draft.joins |= role == Role::System;
         // The provider's summary may begin a conversation, and then nothing may stand before it.
         if is_compaction(value) {
             role = Role::Other;

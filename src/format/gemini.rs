@@ -246,7 +246,8 @@ fn result(
     };
     part.id = (&*id).into();
     part.name = (&*name).into();
-    part.failed = response.is_some_and(|response| response.get("error").is_some());
+    let error = response.and_then(|response| response.get("error"));
+    part.failed = error.is_some_and(|error| !error.is_null());
     part.frame(RESPONSE_FRAMING + tokens);
     let media = body.get("parts").map(|parts| parts.items().zip(0u32..));
     for (item, index) in media.into_iter().flatten() {

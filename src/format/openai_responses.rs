@@ -98,7 +98,10 @@ impl Format for OpenaiResponses {
                 let known = answers || kind.ends_with("_call") || kind == "mcp_list_tools";
                 match (id.is_empty(), answers) {
                     (false, true) => {
-                        output(draft, value, &kind)?.id = id.as_ref().into();
+                        let result = output(draft, value, &kind)?;
+                        result.id = id.as_ref().into();
+                        let status = value.get("status").and_then(|status| status.string());
+                        result.failed = matches!(status.as_deref(), Some("failed" | "incomplete"));
                         return Ok(Role::Tool);
                     }
                     (false, false) => {

@@ -204,7 +204,8 @@ impl<'a> Situation<'a> {
             _ if gone => None,
             (_, PartKind::Reasoning, None) if self.view.may_lose(index) => {
                 let decision = self.decision(place, message, part, Action::Removed);
-                Some(Proposal { place, decision, saved: part.tokens })
+                let saved = part.tokens;
+                (saved > 0).then_some(Proposal { place, decision, saved })
             }
             (_, PartKind::Reasoning | PartKind::Opaque, _) => None,
             (Some(_), _, Some(_)) => {
@@ -245,7 +246,10 @@ impl<'a> Situation<'a> {
         }
         let mut runs = Vec::new();
         units.iter().for_each(|unit| Run::add(&mut runs, unit));
-        let saved = runs.iter().map(|run| run.saved).sum();
+        let saved = runs.iter().map(|run| run.saved).fold(0u32, u32::saturating_add);
+        if saved == 0 {
+            return Err(refused(from, None, "it takes no room in the view"));
+        }
         work.runs.append(&mut runs);
         Ok(saved)
     }
@@ -263,6 +267,9 @@ impl<'a> Situation<'a> {
         let folds = self.view.shown().filter(|unit| unit.start >= covered && unit.end <= to);
         let visible = folds.filter(|unit| !self.is_pinned(unit)).map(|unit| unit.tokens);
         let visible = visible.fold(0u32, u32::saturating_add);
+        if visible == 0 {
+            return Err(refused(to, None, "nothing in the view stands between the summary and it"));
+        }
         work.fold = work.fold.max(Some(to));
         Ok(visible)
     }

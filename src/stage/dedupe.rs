@@ -4,7 +4,7 @@
 use std::collections::BinaryHeap;
 
 use super::{Proposal, Situation, Stage};
-use crate::decision::Action;
+use crate::decision::{Action, Place};
 
 pub(super) fn plan(stage: &Stage, situation: &Situation<'_>) -> Vec<Proposal> {
     let transcript = situation.view.transcript;
@@ -42,4 +42,40 @@ pub(super) fn plan(stage: &Stage, situation: &Situation<'_>) -> Vec<Proposal> {
             situation.propose(place, message, result, action?)
         });
     situation.until_target(stage, proposals)
+}
+
+/// Pointers in the view whose newer copy no longer stands there, whole or in part.
+pub(crate) fn dangling(situation: &Situation<'_>) -> Vec<Proposal> {
+    let (decisions, transcript) = (situation.view.decisions, situation.view.transcript);
+    let action = |place: Place| decisions.parts.get(place).map(|decision| decision.action);
+    let points = |action| matches!(action, Some(Action::Duplicate | Action::Superseded));
+    if !decisions.parts.iter().any(|(_, decision)| points(Some(decision.action))) {
+        return Vec::new();
+    }
+    let results: Vec<_> = situation
+        .shown_results()
+        .into_iter()
+        .map(|(place, message, result)| {
+            let call = result.link.map(|link| {
+                let caller = &transcript.messages[link.message as usize];
+                let call = &caller.parts[link.part as usize];
+                (&*call.name, caller.anchor(call, transcript.key))
+            });
+            (place, message, result, message.anchor(result, transcript.key), call)
+        })
+        .collect();
+    let mut found = Vec::new();
+    for (at, (place, message, result, content, call)) in results.iter().enumerate() {
+        let old = action(*place);
+        let leads = results[at + 1..].iter().any(|(newer, _, _, other, again)| {
+            let same =
+                if old == Some(Action::Duplicate) { content == other } else { call == again };
+            let stands = action(*newer);
+            same && matches!(stands, None | Some(Action::Offloaded { .. } | Action::Elided { .. }))
+        });
+        if points(old) && !leads {
+            found.extend(situation.propose(*place, message, result, Action::Cleared));
+        }
+    }
+    found
 }

@@ -5,7 +5,7 @@
 
 mod clear;
 pub(crate) mod custom;
-mod dedupe;
+pub(crate) mod dedupe;
 mod drop;
 mod elide;
 mod media;
@@ -561,6 +561,12 @@ fn fails(message: &Message, result: &Part) -> bool {
     let begins = text.trim_start_matches(|letter: char| !letter.is_alphabetic());
     let begins = begins.get(..begins.floor_char_boundary(16)).unwrap_or_default();
     let begins = begins.to_ascii_lowercase();
+    // A member of that name may say that there was none.
+    if let Some(none) = begins.strip_prefix("error\":").map(str::trim_start)
+        && ["null", "false", "\"\"", "[]"].iter().any(|value| none.starts_with(value))
+    {
+        return false;
+    }
     let signs = [
         "error",
         "traceback",

@@ -62,13 +62,15 @@ pub(crate) fn plan(situation: &Situation<'_>, sizes: &Sizes, fresh: bool) -> Opt
 }
 
 /// The span up to a message that the host chose, where the running summary ends before it.
-pub(crate) fn upto(situation: &Situation<'_>, to: u32) -> Option<Fold> {
+pub(crate) fn upto(situation: &Situation<'_>, sizes: &Sizes, to: u32) -> Option<Fold> {
     let transcript = situation.view.transcript;
     let from = transcript.lead.saturating_add(situation.view.decisions.covered());
     let units = situation.view.shown().filter(|unit| unit.start >= from && unit.end <= to);
     let visible = units.filter(|unit| !situation.is_pinned(unit)).map(|unit| unit.tokens);
     let visible = visible.fold(0u32, u32::saturating_add);
-    (from < to).then_some(Fold { from, to, visible, afresh: false })
+    let before = visible.saturating_add(sizes.head);
+    let saved = before.saturating_sub(sizes.grown(sizes.head, visible));
+    (saved > sizes.least).then_some(Fold { from, to, visible, afresh: false })
 }
 
 impl Sizes {

@@ -68,7 +68,7 @@ fn message_entries<'m>(message: &'m Message, index: usize) -> Vec<Entry<'m>> {
         let kind = match part.kind {
             PartKind::Text => speaker,
             PartKind::Call => EntryKind::Call { name: &part.name },
-            PartKind::Result => EntryKind::Result { name: &part.name, is_error: false },
+            PartKind::Result => EntryKind::Result { name: &part.name, is_error: part.failed },
             PartKind::Image | PartKind::File => {
                 return Some(Entry { index, part: at, kind: EntryKind::Media, text: "".into() });
             }
@@ -88,8 +88,11 @@ pub(crate) fn flat_text(entries: &[Entry<'_>], scale: f64) -> String {
             EntryKind::User => ("user".to_owned(), 8000.0),
             EntryKind::Assistant => ("assistant".to_owned(), 6000.0),
             EntryKind::Call { name } => (format!("assistant calls {name}"), 1500.0),
-            EntryKind::Result { name: "", .. } => ("result".to_owned(), 2500.0),
-            EntryKind::Result { name, .. } => (format!("{name} result"), 2500.0),
+            EntryKind::Result { name, is_error } => {
+                let space = if name.is_empty() { "" } else { " " };
+                let failed = if is_error { ", failed" } else { "" };
+                ([name, space, "result", failed].concat(), 2500.0)
+            }
             EntryKind::Media => ("attachment".to_owned(), 0.0),
         };
         let _ = write!(out, "[{label}] ");
