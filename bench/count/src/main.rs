@@ -486,7 +486,7 @@ fn describe(state: usize) -> String {
     ];
     let (first, name) = runs.iter().rev().find(|(first, _)| *first <= state).unwrap();
     if *first == WIDE {
-        let place = if state % 2 == 0 { "first" } else { "further" };
+        let place = if state.is_multiple_of(2) { "first" } else { "further" };
         return format!("script {}, {place}", (state - WIDE) / 2);
     }
     format!("{name} {}", state - first + 1)
