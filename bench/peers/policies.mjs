@@ -182,12 +182,33 @@ const PRESETS = [
 ];
 const WITH_MODEL = ['default', 'late', 'llm-summarize'];
 
+/** What the summarizer of a model reads of a request that goes behind the view. */
+function live({ messages = [], prompt }) {
+  const read = (message) => {
+    const calls = (message.tool_calls ?? []).map((call) => {
+      return `${call.function.name} ${call.function.arguments}`;
+    });
+    const content = message.content ?? '';
+    return [typeof content === 'string' ? content : JSON.stringify(content), ...calls].join('\n');
+  };
+  return messages.length > 0 ? messages.map(read).join('\n') : prompt;
+}
+
 const ours = [
   ...PRESETS.map((preset) => ({
     name: `tidemark, ${preset}`,
     packages: ['tidemark'],
     make: here((window) => compactor({ window, preset })),
   })),
+  {
+    // Behind the view, where the provider has most of the request in its cache.
+    name: 'tidemark, default, summaries by the model behind the view',
+    packages: ['tidemark'],
+    make: here((window) => {
+      const summary = { request: 'append' };
+      return compactor({ window, summary, summarizer: (asked) => summarize(live(asked)) });
+    }),
+  },
   ...WITH_MODEL.map((preset) => ({
     name: `tidemark, ${preset}, summaries by the model`,
     packages: ['tidemark'],

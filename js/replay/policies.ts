@@ -22,22 +22,31 @@ export function compactor(
     ...(summarizer && {
       summarizer: async (request, context) => {
         const text = await summarizer(request, context);
-        const { system, prompt } = request;
-        turn?.asked(asMessages(system, prompt), text ?? '');
+        const { messages, system, prompt } = request;
+        if (messages) {
+          const live = [...(messages as ChatMessage[]), { role: 'user', content: prompt }];
+          turn?.asked(live, text ?? '', added());
+        } else {
+          turn?.asked(asMessages(system, prompt), text ?? '');
+        }
         return text;
       },
     }),
   });
+  const added = () => {
+    const tool = own.recallTool();
+    return tool ? [tool] : [];
+  };
   return async (messages, now) => {
     turn = now;
     const start = performance.now();
     const { messages: view } = await own.compact(messages, { ...beside, usage: now.usage });
     const milliseconds = performance.now() - start;
-    const tool = own.recallTool();
+    const tools = added();
     return {
       messages: view,
-      tools: tool ? [tool] : [],
-      recalls: async (identifier) => tool !== undefined && holds(own, identifier),
+      tools,
+      recalls: async (identifier) => tools.length > 0 && holds(own, identifier),
       milliseconds,
     };
   };

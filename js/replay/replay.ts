@@ -27,8 +27,16 @@ export interface Turn {
   call: number;
   /** Real size of the last request, tokens; undefined at the first call. */
   usage: number | undefined;
-  /** Says that a model was asked for a summary: the request and the answer are priced. */
-  asked(messages: readonly ChatMessage[], answer: string): void;
+  /**
+   * Says that a model was asked for a summary: the request and the answer are priced.
+   * @param behind what the policy adds to the tools of a request, where this one goes behind the
+   * view and so has the tools of all; without it the request has none
+   */
+  asked(
+    messages: readonly ChatMessage[],
+    answer: string,
+    behind?: readonly unknown[] | undefined,
+  ): void;
 }
 
 /** A view, and how to get at what it leaves out. */
@@ -169,8 +177,9 @@ export async function replay(
   for (const [call, index] of callsOf(transcript).entries()) {
     const now = clock(index, call);
     const summaries: Charge[] = [];
-    const asked = (messages: readonly ChatMessage[], answer: string) => {
-      summaries.push(cache.charge(request(messages, [], weigh), count(answer), now));
+    const asked: Turn['asked'] = (messages, answer, behind) => {
+      const beside = behind ? [...tools, ...behind] : [];
+      summaries.push(cache.charge(request(messages, beside, weigh), count(answer), now));
     };
     const sofar = transcript.slice(0, index);
     const start = performance.now();
