@@ -28,7 +28,10 @@ test('a text in place of the list of messages is the same object', async () => {
   for (const source of [{ input: 'hello' }, { contents: 'hello' }, { contents: { parts: [] } }]) {
     const body = encoder.encode(JSON.stringify(source));
     const result = await new Compactor({ window: 100_000 }).compactBody(body);
-    assert.deepEqual([result.body === body, result.fits, result.reason], [true, true, 'under_trigger']);
+    assert.deepEqual(
+      [result.body === body, result.fits, result.reason],
+      [true, true, 'under_trigger'],
+    );
   }
 });
 
