@@ -4,8 +4,8 @@
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Learned {
     pub model: String,
-    /// Samples so far; 0 where the next one decides.
-    pub samples: u32,
+    /// Not where the last report was doubted: the next one decides.
+    pub settled: bool,
     /// Real tokens per estimated token.
     pub ratio: f64,
     /// The last report that was believed: estimated and real tokens.
@@ -29,7 +29,7 @@ impl Calibration {
         let at = at.unwrap_or_else(|| {
             self.models.push(Learned {
                 model: model.to_owned(),
-                samples: 0,
+                settled: false,
                 ratio: 1.0,
                 last: (0, 0),
             });
@@ -38,52 +38,54 @@ impl Calibration {
         &mut self.models[at]
     }
 
-    /// Takes one usage report: `real` tokens for a view estimated at `raw`. Reports off by more
-    /// than the factor [`OUTLIER`] measure something else (a truncated prompt, another request)
-    /// and are left aside.
+    /// Takes one usage report: `real` tokens for a view estimated at `raw`. Reports that no
+    /// tokenizer can explain (see [`PLAUSIBLE`]) measure something else (a part of the prompt,
+    /// another request) and are left aside.
     ///
-    /// The next view is mostly the one that was measured, so a sample weighs nearly as much as all
-    /// before it. One that is off by more than [`SURPRISE`] tells of a large change of content, or
-    /// is wrong: it weighs a half, and the next one decides.
+    /// The next view is mostly the one that was measured, so a report counts whole. One that is off
+    /// by more than [`SURPRISE`] must be explained by what came into the view or left it; otherwise
+    /// it weighs a half, and the next one decides.
     ///
     /// The same report again, of a view that has not changed, is the same sample.
     ///
     /// Some servers cut what does not fit and report the size of the rest. A report that stands
-    /// still while the view has grown is such a one, and a ratio that could only come from one is
-    /// taken back.
+    /// still while the view has grown is such a one, unless the last report was doubted; a ratio
+    /// that could only come from one is taken back.
     pub(crate) fn sample(&mut self, model: &str, real: f64, raw: u32) {
         let seen = real / f64::from(raw.max(1));
-        if !(1.0 / OUTLIER..=OUTLIER).contains(&seen) {
+        if !PLAUSIBLE.contains(&seen) {
             return;
         }
         let learned = self.of(model);
         if learned.last == (raw, real as u32) {
             return;
         }
-        let grown = f64::from(raw.saturating_sub(learned.last.0));
-        let more = real - f64::from(learned.last.1);
-        if learned.last.0 > 0 && grown > GROWTH && more * OUTLIER < grown {
+        let (before, real_before) = (f64::from(learned.last.0), f64::from(learned.last.1));
+        let (grown, more) = (f64::from(raw) - before, real - real_before);
+        let stands_still = before > 0.0 && more * PLAUSIBLE.end() < grown;
+        if learned.settled && grown > GROWTH && stands_still {
             if learned.ratio < TRUNCATED {
-                (learned.ratio, learned.samples) = (1.0, 0);
+                learned.ratio = 1.0;
             }
             return;
         }
-        learned.last = (raw, real as u32);
-        let surprising = (seen / learned.ratio - 1.0).abs() > SURPRISE;
-        let (weight, samples) = match learned.samples {
-            0 => (1.0, 1),
-            _ if surprising => (0.5, 0),
-            before => (0.9, before.saturating_add(1)),
+        let explained = match grown > 0.0 {
+            true => !stands_still && more <= grown * learned.ratio * DEARER + GROWTH,
+            false => -grown > before * SURPRISE,
         };
-        learned.samples = samples;
-        learned.ratio = rounded(learned.ratio + (seen - learned.ratio) * weight);
+        let surprising = (seen / learned.ratio - 1.0).abs() > SURPRISE;
+        let doubted = learned.settled && before > 0.0 && surprising && !explained;
+        let ratio = if doubted { f64::midpoint(learned.ratio, seen) } else { seen };
+        learned.last = (raw, real as u32);
+        learned.settled = !doubted;
+        learned.ratio = rounded(ratio);
     }
 
     /// The estimate was at least this much too low: an overflow proved it.
     pub(crate) fn raise(&mut self, model: &str, ratio: f64) {
-        let ratio = ratio.clamp(1.0 / OUTLIER, OUTLIER);
+        let ratio = ratio.clamp(*PLAUSIBLE.start(), *PLAUSIBLE.end());
         let learned = self.of(model);
-        learned.samples = learned.samples.max(1);
+        learned.settled = true;
         learned.ratio = rounded(learned.ratio.max(ratio));
     }
 }
@@ -102,8 +104,13 @@ const GROWTH: f64 = 32.0;
 /// No tokenizer reads twice as well as estimated; a prompt that was cut looks so.
 const TRUNCATED: f64 = 0.5;
 
-/// Scripts and tokenizers differ by up to five from our estimate; more is no measurement.
-const OUTLIER: f64 = 5.0;
+/// What is new in a view may be so much dearer than what was there: Cyrillic after English.
+const DEARER: f64 = 2.0;
+
+/// Real tokens per estimated one. Counted for o200k, Georgian is 6.4 times as long for the
+/// tokenizer of Llama 3, and Gujarati 7.4 times for that of Claude; what is less than a fifth is a
+/// part of the prompt.
+pub(crate) const PLAUSIBLE: std::ops::RangeInclusive<f64> = 0.2..=8.0;
 
 #[cfg(test)]
 mod tests {
@@ -116,10 +123,11 @@ mod tests {
         calibration.sample("m", 200.0, 100);
         assert_eq!(calibration.ratio("m"), 2.0);
         calibration.sample("m", 204.0, 100);
-        assert_eq!(calibration.ratio("m"), 2.036);
+        assert_eq!(calibration.ratio("m"), 2.04);
         calibration.sample("m", 100_000.0, 100);
+        calibration.sample("m", 10.0, 100);
         calibration.sample("m", f64::NAN, 100);
-        assert_eq!(calibration.ratio("m"), 2.036);
+        assert_eq!(calibration.ratio("m"), 2.04);
         assert_eq!(calibration.ratio("other"), 1.0);
     }
 
@@ -133,6 +141,55 @@ mod tests {
         assert_eq!(calibration.ratio("m"), 1.15);
         calibration.sample("m", 100.0, 100);
         assert_eq!(calibration.ratio("m"), 1.0);
+    }
+
+    #[test]
+    fn nor_where_the_view_grows_after_it() {
+        let mut calibration = Calibration::default();
+        calibration.sample("m", 1000.0, 1000);
+        calibration.sample("m", 2200.0, 1100);
+        assert_eq!(calibration.ratio("m"), 1.5);
+        calibration.sample("m", 1200.0, 1200);
+        assert_eq!(calibration.ratio("m"), 1.0);
+    }
+
+    #[test]
+    fn a_large_change_of_content_is_believed_at_once() {
+        let mut calibration = Calibration::default();
+        calibration.sample("m", 1000.0, 1000);
+        // A result comes whose tokens are dearer by half, and with a burst it leaves.
+        calibration.sample("m", 7000.0, 5000);
+        assert_eq!(calibration.ratio("m"), 1.4);
+        calibration.sample("m", 1500.0, 1500);
+        assert_eq!(calibration.ratio("m"), 1.0);
+    }
+
+    #[test]
+    fn a_prompt_that_was_cut_teaches_nothing() {
+        let mut calibration = Calibration::default();
+        calibration.sample("m", 4000.0, 4000);
+        for view in [6000, 12_000, 20_000] {
+            calibration.sample("m", 4096.0, view);
+            assert_eq!(calibration.ratio("m"), 1.0);
+        }
+        // One that was cut from the start on is believed until the next.
+        calibration.sample("n", 4096.0, 12_000);
+        calibration.sample("n", 4096.0, 13_000);
+        calibration.sample("n", 4090.0, 14_000);
+        assert_eq!(calibration.ratio("n"), 1.0);
+    }
+
+    #[test]
+    fn what_another_tokenizer_reads_far_worse_is_learned() {
+        let llama3 = 4;
+        let texts = turns("georgian", Family::O200k, llama3);
+        assert!(texts.iter().any(|(estimate, real)| real / f64::from(*estimate) > 6.0));
+        for (estimate, real) in texts {
+            let mut calibration = Calibration::default();
+            calibration.sample("m", real, estimate);
+            let error = f64::from(estimate) * calibration.ratio("m") / real - 1.0;
+            assert!(error.abs() < 1e-5, "{error}");
+        }
     }
 
     /// Estimated tokens of texts of a class, and what another tokenizer really counts.

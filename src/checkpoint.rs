@@ -1,7 +1,7 @@
 //! The checkpoint: the decisions as versioned JSON, to resume from.
 
 use crate::arguments::{Arguments, parse};
-use crate::calibration::Learned;
+use crate::calibration::{Learned, PLAUSIBLE};
 use crate::count::media::sextet;
 use crate::decision::{Action, Author, Decision, Place, Ref, Span, Summary};
 use crate::engine::{Breaker, Engine, PLAUSIBLE_WINDOWS, Totals, hex};
@@ -69,7 +69,7 @@ impl Engine {
         let calibration = self.calibration.models.iter().map(|learned| {
             let ratio = (learned.ratio * 1e6).round() as u32;
             let mut row = Writer(String::from("["));
-            row.item(&*learned.model).item(learned.samples).item(ratio);
+            row.item(&*learned.model).item(u32::from(learned.settled)).item(ratio);
             row.item(learned.last.0).item(learned.last.1).close("]")
         });
         out.rows("calibration", calibration);
@@ -408,12 +408,14 @@ fn author(value: Value<'_>) -> Option<Author> {
 fn read_learned(row: Value<'_>) -> Option<Learned> {
     let mut row = row.items();
     let model = row.next()?.string()?.into_owned();
-    let samples = row.next()?.count()?;
-    let ratio = f64::from(row.next()?.count()?.clamp(200_000, 5_000_000)) / 1e6;
+    // Early checkpoints count the samples.
+    let settled = row.next()?.count()? > 0;
+    let ratio = f64::from(row.next()?.count()?) / 1e6;
+    let ratio = ratio.clamp(*PLAUSIBLE.start(), *PLAUSIBLE.end());
     // Early checkpoints say no more.
     let mut count = || row.next().map_or(Some(0), |value| value.count());
     let last = (count()?, count()?);
-    Some(Learned { model, samples, ratio, last })
+    Some(Learned { model, settled, ratio, last })
 }
 
 fn reference(value: Value<'_>) -> Option<Ref> {

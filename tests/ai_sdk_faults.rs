@@ -676,7 +676,7 @@ fn fault_101_a_cache_marker_is_never_doubled() {
     for at in 0..20 {
         let ids = [format!("a{at}"), format!("b{at}"), format!("c{at}")];
         all.push(assistant(&ids.each_ref().map(|id| call(id))));
-        let results = ids.each_ref().map(|id| result(id, &long(id, 60)));
+        let results = ids.each_ref().map(|id| result(id, &long(id, 70)));
         let mut message = json!({"role": "tool", "content": results});
         if at >= 16 {
             message["providerOptions"] = marker.clone();

@@ -267,7 +267,7 @@ fn p18_a_ratio_learned_small_does_not_blow_up_on_a_large_view() {
     host.engine.set_tools(&tools(27_500)).unwrap();
     let outcome = host.turn(&chat(3, 300));
     let mut all = chat(3, 300);
-    all.extend((3..50).map(|at| said(at, 2_000)));
+    all.extend((3..50).map(|at| said(at, 2_100)));
     host.ingest(&all);
     let outcome = host.plan(used(outcome.tokens_after / 20 * 21));
     let estimate = host.engine.estimate();
@@ -353,7 +353,7 @@ fn p23_the_tail_is_measured_as_the_view_shows_it() {
     all.extend([assistant(&long("m", 200)), user(&long("n", 200))]);
     let stages =
         r#""tail":600,"summarizer":true,"stages":[{"stage":"clear","keepLast":0},"summarize"]"#;
-    let mut host = Host::new(&options(2_800, stages));
+    let mut host = Host::new(&options(2_700, stages));
     let outcome = host.turn(&all);
     assert_eq!((outcome.stages, host.prompts.len()), (vec!["clear".into()], 0));
     let outcome = host.plan(forced());

@@ -420,7 +420,7 @@ fn t03_t07_t08_what_is_no_checkpoint_is_refused_by_name() {
 fn t04_a_ratio_out_of_bounds_is_clamped() {
     let (host, json, all) = full_state();
     let mut state = state(&host);
-    for (saved, ratio) in [(100_000_000, 5.0), (4_000_000, 4.0), (1, 0.2)] {
+    for (saved, ratio) in [(100_000_000, 8.0), (4_000_000, 4.0), (1, 0.2)] {
         state["calibration"] = json!([["m", 3, saved]]);
         assert_eq!(restored(&json, &state, &all).engine.estimate().ratio, ratio);
     }

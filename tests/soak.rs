@@ -87,8 +87,10 @@ fn assert_flat(quarters: &[Quarter; 4]) {
         [checkpoint, decisions, view, items, effects, bursts]
     };
     let names = ["checkpoint", "decisions", "view", "items", "effects", "bursts"];
-    let [_, early, _, late] = quarters;
-    for ((name, early), late) in names.iter().zip(figures(early)).zip(figures(late)) {
+    let [first, second, _, late] = quarters.each_ref().map(figures);
+    // The largest of a quarter is a matter of chance: a quarter may be small, two are not.
+    let early = first.into_iter().zip(second).map(|(first, second)| first.max(second));
+    for ((name, early), late) in names.iter().zip(early).zip(late) {
         assert!(late <= early + early / 4 + 2, "{name} grew from {early} to {late}: {quarters:?}");
     }
 }

@@ -24,7 +24,7 @@ for (const split of ['train', 'test']) {
       row.push(lengths.length);
     }
     truth.push(row.join('\t'));
-    if (/^(english|json|code|logs)\./.test(file) && text.length > 3500) {
+    if (/^(english|json|code|logs|cyrillic)\./.test(file) && text.length > 3500) {
       for (const [piece, end] of cut(text, 6)) {
         const counts = families.map((family) => tokenizers[family](piece).length);
         pieces.push([row[0], end, ...counts].join('\t'));

@@ -151,10 +151,7 @@ mod tests {
         match class {
             "code" | "csv" | "diff" | "english" | "json" | "logs" | "markdown" | "markup"
             | "minified" | "tools" | "urls" => 5.0,
-            "base64" | "hex" | "uuid" => 10.0,
-            // Characters drawn by chance: braille, rare ideographs, runes.
-            "rare" => 15.0,
-            _ => 8.0,
+            _ => 6.0,
         }
     }
 

@@ -25,7 +25,11 @@ test('a body that fits is the same object', async () => {
 });
 
 test('a text in place of the list of messages is the same object', async () => {
-  for (const source of [{ input: 'hello' }, { contents: 'hello' }, { contents: { parts: [] } }]) {
+  for (const source of [
+    { input: 'hello' },
+    { contents: 'hello' },
+    { contents: { parts: [{ text: 'hi' }] } },
+  ]) {
     const body = encoder.encode(JSON.stringify(source));
     const result = await new Compactor({ window: 100_000 }).compactBody(body);
     assert.deepEqual(
