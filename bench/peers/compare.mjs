@@ -5,7 +5,7 @@
 //   npm --prefix js run bench:peers -- --resume            goes on where a run was ended
 //   npm --prefix js run bench:peers -- --resume --print    only prints what results.json holds
 //
-// Prints a table for each window. Each policy at each window is one entry of results.json beside
+// Prints a table for each window; --print also the two that the README shows. Each policy at each window is one entry of results.json beside
 // this file, written as soon as it is known: a run replaces those that it measures and keeps the
 // others, so that windows and policies can be measured one by one.
 import { spawnSync } from 'node:child_process';
@@ -16,6 +16,7 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { ANTHROPIC_PRICES, callsOf, OPENAI_PRICES, replay } from '../../pkg/replay/index.js';
 import { recorded, transcriptsIn } from '../transcripts.mjs';
 import { policies } from './policies.mjs';
+import { share, summaryTable, table, windowTable } from './table.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -161,8 +162,6 @@ function versionOf(name) {
   return [name, spawnSync(python, ['-c', code], { encoding: 'utf8' }).stdout.trim()];
 }
 
-const share = (part, all) => (all === 0 ? '–' : `${((100 * part) / all).toFixed(0)} %`);
-
 function row({ policy, total: { retention: kept, ...all } }) {
   return [
     all.failed > 0 ? `${policy} (failed on ${all.failed})` : policy,
@@ -200,10 +199,11 @@ for (const window of windows) {
   const rows = shown.map(row);
   const calls = Math.max(0, ...shown.map((entry) => entry.total.calls));
   console.log(`\n${window} tokens, ${sessions.length} sessions, ${calls} calls\n`);
-  const line = (cells) => `| ${cells.join(' | ')} |`;
-  console.log(line(HEAD));
-  console.log(line(HEAD.map((_, at) => (at === 0 ? '---' : '---:'))));
-  for (const cells of rows) console.log(line(cells));
+  console.log(table(HEAD, rows));
 }
 
+if (options.print) {
+  console.log(`\nFor the README: 32k, and all windows\n\n${windowTable(results, 32768)}`);
+  console.log(`\n${summaryTable(results)}`);
+}
 if (out) console.log(`\n${options.print ? 'read from' : 'written to'} ${out}`);

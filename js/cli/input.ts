@@ -146,7 +146,13 @@ export async function* pieces(path: string, options: ReadOptions): AsyncGenerato
   for await (const line of isNamedLines(path) ? source.lines() : source.elements()) {
     size += line.text.length;
     seen ||= !isBlank(line);
+    const { skipped } = log;
     feed(log, line, warnings);
+    // Logs have records that are no messages; an array of messages has none.
+    if (line.value !== undefined && log.kind === 'messages' && log.skipped > skipped) {
+      const message = 'message: neither a role nor a type that is known';
+      warnings.add({ line: line.number, column: line.column ?? 1, message });
+    }
     if (size < PIECE || !log.resting) continue;
     size = 0;
     if (log.count > 0) yield fromLog(source.name, log.take(), warnings, options.format ?? 'auto');
@@ -171,6 +177,8 @@ export async function isLarge(path: string): Promise<boolean> {
 interface Line {
   text: string;
   number: number;
+  /** Where in the line it begins, counted from 1; 1 where not given. */
+  column?: number;
   /** What it holds, where it has been read. */
   value?: unknown;
 }
@@ -224,7 +232,7 @@ class Source {
           const right = at.line === 1 ? column - 1 : 0;
           throw new BrokenArray(at.message, line + at.line - 1, at.column + right);
         }
-        yield { text, number: line, value };
+        yield { text, number: line, column, value };
       }
     } catch (error) {
       if (!(error instanceof BrokenArray)) throw error;

@@ -62,6 +62,15 @@ export class Log {
     return this.#messages.length;
   }
 
+  get kind(): LogKind {
+    return this.#kind;
+  }
+
+  /** Records so far that hold no message. */
+  get skipped(): number {
+    return this.#skipped;
+  }
+
   /** Whether the newest message is the user's: everything before it can be looked at by itself. */
   get resting(): boolean {
     const newest = this.#messages.at(-1) as Json | undefined;

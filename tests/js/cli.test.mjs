@@ -265,6 +265,19 @@ test('of a large array that is broken the line and the column are named', {
   }
 });
 
+test('what is no message in a large array is warned of, and the rest is read', {
+  timeout: 300_000,
+}, async () => {
+  const { all } = huge();
+  const odd = [...all];
+  odd[20_000] = '{"speaker":"user"}';
+  const path = file('huge.json', `[\n${odd.join(',\n')}\n]`);
+  const { code, err, json } = await tidemark(['validate', path, '--json']);
+  assert.equal(code, 1, err);
+  assert.match(err, /huge\.json:20002:1: message: neither a role/);
+  assert.equal(json().unreadable, 1);
+});
+
 // ---- compact -----------------------------------------------------------------------
 
 test('compact writes the view to standard output and the report beside it', async () => {
