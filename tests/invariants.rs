@@ -236,3 +236,28 @@ fn i11_deep_nesting_and_one_huge_string_are_no_problem() {
     };
     assert!(outcome.fits, "{:?}", outcome.reason);
 }
+
+#[test]
+fn i6_what_a_burst_left_high_is_not_folded_right_after_it() {
+    // The elided paste brings the recall tool, after which folding the rest saves a few tokens.
+    let words = |count: usize| ["[k}p0 0 f=k[6p0],=\"5"; 90][..count].join(" ");
+    for count in 20..90 {
+        for lines in [0, 16, 26, 36] {
+            let mut host = Host::new(
+                r#"{"window":1000,"format":"openai-chat","stages":["summarize","elide"]}"#,
+            );
+            let all = [
+                serde_json::json!({"role":"user","content":"start"}),
+                serde_json::json!({"role":"user","content":"line one\r\n".repeat(lines)}),
+                serde_json::json!({"role":"assistant","content":"done"}),
+                serde_json::json!({"role":"user","content":words(count)}),
+            ];
+            let all: Vec<String> = all.iter().map(Value::to_string).collect();
+            let first = host.turn(&all);
+            let view = host.engine.render_json();
+            let again = host.plan(PlanRequest::default());
+            assert!(!again.compacted, "{count} {lines}: {first:?} {again:?}");
+            assert_eq!(host.engine.render_json(), view);
+        }
+    }
+}

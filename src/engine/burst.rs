@@ -813,7 +813,10 @@ impl Engine {
         }
         let low = saved < burst.budget.usable / 50;
         self.low_savings = if low { self.low_savings + 1 } else { 0 };
-        let rests = !compacted || self.low_savings >= MAX_LOW_SAVINGS;
+        // Where this burst could not get under the trigger, one right after it would rewrite the view
+        // for what this one was not worth.
+        let high = tokens >= burst.budget.trigger && burst.failures.is_empty();
+        let rests = !compacted || high || self.low_savings >= MAX_LOW_SAVINGS;
         let until = tokens.saturating_add(if fits { burst.budget.trigger / 50 } else { 1 });
         self.rest = (rests || !fits).then(|| (until, self.body_tail(&burst.budget)));
         if !fits {
