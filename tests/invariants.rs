@@ -240,23 +240,25 @@ fn i11_deep_nesting_and_one_huge_string_are_no_problem() {
 #[test]
 fn i6_what_a_burst_left_high_is_not_folded_right_after_it() {
     // The elided paste brings the recall tool, after which folding the rest saves a few tokens.
-    let words = |count: usize| ["[k}p0 0 f=k[6p0],=\"5"; 90][..count].join(" ");
-    for count in 20..90 {
-        for lines in [0, 16, 26, 36] {
-            let mut host = Host::new(
-                r#"{"window":1000,"format":"openai-chat","stages":["summarize","elide"]}"#,
-            );
-            let all = [
-                serde_json::json!({"role":"user","content":"start"}),
-                serde_json::json!({"role":"user","content":"line one\r\n".repeat(lines)}),
-                serde_json::json!({"role":"assistant","content":"done"}),
-                serde_json::json!({"role":"user","content":words(count)}),
-            ];
-            let all: Vec<String> = all.iter().map(Value::to_string).collect();
-            let first = host.turn(&all);
+    for (lines, marks) in (8..26).flat_map(|lines| (30..70).map(move |marks| (lines, marks))) {
+        let mut host =
+            Host::new(r#"{"window":1000,"format":"openai-chat","stages":["summarize","elide"]}"#);
+        let names = "a .eH.acA_ _.CaCV A_/O aJ.Bv/ A.cv. _.tFlxJ._ _a_ .pJ.y_ JMq.i.h ./A b.A";
+        let all = [
+            ("user", "start".to_owned()),
+            ("user", names.to_owned()),
+            ("user", "line one\r\nline two\r\n".repeat(lines)),
+            ("assistant", "done".to_owned()),
+            ("user", " [k}p0 0 f=k[6p0],=\"5".repeat(marks)),
+        ];
+        let all = all.map(|(role, content)| {
+            serde_json::json!({"role": role, "content": content}).to_string()
+        });
+        for end in 1..=all.len() {
+            let first = host.turn(&all[..end]);
             let view = host.engine.render_json();
             let again = host.plan(PlanRequest::default());
-            assert!(!again.compacted, "{count} {lines}: {first:?} {again:?}");
+            assert!(!again.compacted, "{lines} {marks} {first:?} {again:?}");
             assert_eq!(host.engine.render_json(), view);
         }
     }
