@@ -105,6 +105,11 @@ const cold = [
       }),
   ],
 ].map(([what, action]) => [what, ...beside(text, action)]);
+/** Megabytes of a body for which so many milliseconds are enough, warm. */
+const within = (limit, what) => {
+  const [, took] = cold.find(([name]) => name === what);
+  return ((body.length / 1e6) * (limit / took)).toFixed(1);
+};
 const folded = messages(20_000);
 const megabytes = Buffer.byteLength(JSON.stringify(folded)) / 1e6;
 const wasm = readFileSync(new URL('../pkg/wasm/tidemark_bg.wasm', import.meta.url));
@@ -119,6 +124,10 @@ const rows = [
     what,
     `${took.toFixed(1)} ms, ${(took / parse).toFixed(1)}× JSON.parse of the transcript`,
   ]),
+  [
+    'a body in 10 ms, warm',
+    `${within(10, 'a body that needs no change')} MB, ${within(10, 'a body, with a burst')} MB with a burst`,
+  ],
   ['local summarizer', `${(megabytes / (localSummary(folded) / 1000)).toFixed(1)} MB/s`],
   [
     'a line of 50 MB, classes in turn',

@@ -9,7 +9,7 @@ import { root } from './build.mjs';
  * Bytes of the wasm, as it is and as a server would send it, and of the component: what they have
  * today and little more. The aim of the first two is 250,000 and 100,000.
  */
-const limits = { raw: 476_000, gzip: 221_500, component: 461_500 };
+const limits = { raw: 504_500, gzip: 234_500, component: 493_500 };
 
 /** One line with the sizes; throws when one is over its limit. */
 export async function checkSize() {

@@ -131,11 +131,14 @@ impl<'j> Value<'j> {
     /// The inside of a string literal as `JSON.stringify` would spell it, borrowed; none of other
     /// values and spellings.
     pub(crate) fn usual(&self) -> Option<&'j str> {
+        self.inside().filter(|_| self.node().escapes != Escapes::Unusual)
+    }
+
+    /// The inside of a string literal as it is spelled.
+    pub(crate) fn inside(&self) -> Option<&'j str> {
         let node = self.node();
-        if node.kind != Kind::String || node.escapes == Escapes::Unusual {
-            return None;
-        }
-        Some(&self.src[node.start as usize + 1..node.end as usize - 1])
+        let is = node.kind == Kind::String;
+        is.then(|| &self.src[node.start as usize + 1..node.end as usize - 1])
     }
 
     /// The inside of the longest string literal in the value.

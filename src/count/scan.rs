@@ -294,6 +294,8 @@ pub(super) const fn wide_pair(before: u32, scalar: u32) -> usize {
 pub(super) struct Costs {
     /// By ASCII character: its class, its symbol, and the start of its pairs.
     bytes: [u32; 128],
+    /// The script of every sixteen characters below 0x10000, at whose multiples all of them begin.
+    blocks: [u8; 4096],
     /// By state and class: the next state, and its weight.
     steps: [u32; 256 * 8],
     /// Weights of the states of scripts.
@@ -315,6 +317,7 @@ impl Costs {
     ) -> Costs {
         let mut costs = Costs {
             bytes: [0; 128],
+            blocks: [0; 4096],
             steps: [0; 256 * 8],
             scripts: [0; 2 * SCRIPTS],
             pairs: [0; 1 << PAIR_BITS],
@@ -326,6 +329,9 @@ impl Costs {
         for (byte, entry) in (0..).zip(&mut costs.bytes) {
             let symbol = symbol(byte);
             *entry = (Class::of(byte) as usize | symbol << 8 | pair_start(symbol) << 16) as u32;
+        }
+        for (block, entry) in (0..).zip(&mut costs.blocks) {
+            *entry = script(block << 4) as u8;
         }
         for state in 0..UNSEEN_HAN {
             for class in Class::ALL {
@@ -357,7 +363,8 @@ impl Costs {
                     if byte >= 0x80 { decode(bytes, at) } else { unescape(bytes, at) };
                 at += length;
                 if scalar >= 0x80 {
-                    let script = script(scalar);
+                    let block = self.blocks.get(scalar as usize >> 4);
+                    let script = block.map_or_else(|| script(scalar), |block| usize::from(*block));
                     let state = step_wide(row >> 3, script);
                     if let Some(unseen) = unseen(script) {
                         let place = seen(scalar);

@@ -63,7 +63,7 @@ impl<'j> Draft<'j> {
     /// Tokens of a value: of the text that a string stands for, or of its JSON.
     fn value_tokens(&self, value: Value<'_>) -> u32 {
         let family = self.reading.family;
-        if let (Some(inside), None) = (value.usual(), self.reading.exact) {
+        if let (Some(inside), None) = (value.inside(), self.reading.exact) {
             return family.escaped(inside); // decoding would cost as much as counting
         }
         let text = value.string().unwrap_or(Cow::Borrowed(value.raw()));
