@@ -384,16 +384,17 @@ fn w10_a_result_of_text_and_image_comes_back_with_both() {
         {"type": "image_url", "image_url": {"url": url}}]);
     let shot = json!({"role": "tool", "tool_call_id": "c", "content": content}).to_string();
     let all = [vec![user("start"), calls(&["c"], "x"), shot], chat(3, 200)].concat();
-    for stage in [r#"{"stage":"offload","keepLast":0}"#, r#"{"stage":"clear","keepLast":0}"#] {
-        let json = options(100_000, &format!("\"tail\":2,\"store\":true,\"stages\":[{stage}]"));
-        let (host, outcome) = forced_host(&json, &all);
-        let Some(decision) = outcome.decisions.first() else { continue };
-        let whole = recalled(&host.engine, decision.reference.as_deref().unwrap());
-        assert!(whole.contains(&url) && whole.contains("shot: word"), "{stage}");
-        for stored in host.store.values() {
-            assert!(stored.contains(&url), "the store has the image too");
-        }
-    }
+    let stage = |name: &str| {
+        format!(r#""tail":2,"store":true,"stages":[{{"stage":"{name}","keepLast":0}}]"#)
+    };
+    // A preview is of a text: what holds an image as well is cleared.
+    let (_, outcome) = forced_host(&options(100_000, &stage("offload")), &all);
+    assert!(outcome.decisions.is_empty());
+    let (host, outcome) = forced_host(&options(100_000, &stage("clear")), &all);
+    let reference = outcome.decisions[0].reference.as_deref().unwrap();
+    let whole = recalled(&host.engine, reference);
+    assert!(whole.contains(&url) && whole.contains("shot: word"));
+    assert!(host.store.values().all(|stored| stored.contains(&url)));
 }
 
 #[test]
@@ -673,20 +674,13 @@ fn corpus(name: &str) -> (String, u32) {
 
 #[test]
 fn w21_logs_json_numbers_and_ids_are_estimated_as_well_as_prose() {
-    let texts = "logs.gcc logs.mixed json.orders json.orders_pretty json.jsonl tools.ls csv.orders \
-        hex.dump hex.sha uuid.list base64.text base64.line minified.d3 english.gpl";
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/test/");
-    let mut read = 0;
+    let texts = "logs.gcc logs.mixed json.orders json.orders_pretty json.jsonl tools.ls csv.numbers \
+        hex.dump hex.sha uuid.list base64.text base64.line minified.jquery english.apache";
     for name in texts.split_whitespace() {
-        if !std::path::Path::new(&format!("{folder}{name}.txt")).exists() {
-            continue;
-        }
-        read += 1;
         let (text, real) = corpus(&format!("test/{name}.txt"));
         let found = f64::from(size(&[user(&text)])) / f64::from(real);
         assert!((0.85..1.20).contains(&found), "{name}: {found}");
     }
-    assert!(read >= 10, "{read}");
 }
 
 #[test]
