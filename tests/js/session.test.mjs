@@ -284,6 +284,34 @@ test('a transcript that was rewritten meanwhile is not given the decisions of th
   assert.ok(outcome.notices.some((notice) => /dropped/.test(notice.code)));
 });
 
+test('a message under the summary that was replaced is read again within a few calls', () => {
+  const role = (at) => (at % 2 === 0 ? 'user' : 'assistant');
+  const messages = Array.from({ length: 5_000 }, (_, at) => {
+    return { role: role(at), content: `message ${at} says that all is well` };
+  });
+  const session = new Session({ window, stages: ['summarize'] });
+  const go = () => drain(session, session.plan(messages));
+  const { decisions } = go();
+  const { to } = decisions.find(({ kind }) => kind === 'covered');
+  assert.ok(to > 4_000, `${to}`);
+  const found = () => session.recall({ pattern: 'tide table' }).text.includes('was wrong');
+  for (const at of [3_000, 1_500, 2_900]) {
+    const before = messages[at];
+    assert.equal(found(), false);
+    messages[at] = { role: role(at), content: 'the tide table was wrong' };
+    let calls = 0;
+    for (; !found() && calls < 10; calls++) go();
+    // 1,024 of them are looked at on each call.
+    assert.ok(calls >= 1 && calls <= Math.ceil(to / 1_024), `${at}: ${calls}`);
+    const view = session.render();
+    assert.equal(view.at(-1), messages.at(-1));
+    assert.ok(view.length < 1_000);
+    messages[at] = before;
+    session.invalidate(at);
+    go();
+  }
+});
+
 test('classifyError tells an overflow from a rate limit', () => {
   const overflow =
     "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
