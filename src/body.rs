@@ -142,22 +142,21 @@ impl Engine {
 
 /// The list of messages of a request, and its format where the request tells it.
 fn find<'j>(root: Value<'j>, path: Option<&str>) -> Option<(Option<FormatName>, Value<'j>)> {
-    let list = |name: &str| root.get(name).filter(|list| list.kind() == Kind::Array);
     // One message, or its text, may stand in place of the list.
-    let any = |name: &str, one: &[Kind]| {
+    let list = |name: &str, one: &[Kind]| {
         let is = |value: &Value<'_>| value.kind() == Kind::Array || one.contains(&value.kind());
         root.get(name).filter(is)
     };
-    if let Some(list) = any("contents", &[Kind::String, Kind::Object]) {
+    if let Some(list) = list("contents", &[Kind::String, Kind::Object]) {
         return Some((Some(FormatName::Gemini), list));
     }
-    if let Some(list) = any("input", &[Kind::String]) {
+    if let Some(list) = list("input", &[Kind::String]) {
         return Some((Some(FormatName::OpenaiResponses), list));
     }
-    if let Some(list) = any("prompt", &[Kind::String]) {
+    if let Some(list) = list("prompt", &[Kind::String]) {
         return Some((Some(FormatName::AiSdk), list));
     }
-    let messages = list("messages")?;
+    let messages = list("messages", &[])?;
     let path = path.unwrap_or_default();
     // What Chat Completions has no word for.
     let anthropic = path.trim_end_matches('/').ends_with("/messages")

@@ -681,8 +681,7 @@ impl Engine {
         let lead = self.transcript.lead;
         for (part, range) in [0..lead, lead..self.transcript.len()].into_iter().enumerate() {
             for index in range.rev().filter(|index| messages[*index as usize].markers > 0) {
-                let unit = &self.transcript.units[self.transcript.unit_of(index)];
-                if !view.shows(unit) {
+                if !view.shows_message(index) {
                     continue;
                 }
                 let has = messages[index as usize].markers;

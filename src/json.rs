@@ -117,14 +117,10 @@ impl<'j> Value<'j> {
 
     /// The decoded string, borrowed where it holds no escape. Lone surrogates become U+FFFD.
     pub(crate) fn string(&self) -> Option<Cow<'j, str>> {
-        let node = self.node();
-        if node.kind != Kind::String {
-            return None;
-        }
-        let inner = &self.src[node.start as usize + 1..node.end as usize - 1];
-        Some(match node.escapes {
-            Escapes::None => Cow::Borrowed(inner),
-            _ => Cow::Owned(unescape(inner)),
+        let inside = self.inside()?;
+        Some(match self.node().escapes {
+            Escapes::None => Cow::Borrowed(inside),
+            _ => Cow::Owned(unescape(inside)),
         })
     }
 
@@ -135,6 +131,7 @@ impl<'j> Value<'j> {
     }
 
     /// The inside of a string literal as it is spelled.
+    #[inline(always)]
     pub(crate) fn inside(&self) -> Option<&'j str> {
         let node = self.node();
         let is = node.kind == Kind::String;

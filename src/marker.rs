@@ -66,7 +66,7 @@ pub(crate) fn of(format: &dyn Format, message: Value<'_>) -> Vec<Vec<Vec<Step>>>
         let here = [Step::Key("content"), Step::Index(at)];
         let inside = block.get("content").into_iter().flat_map(|list| list.items());
         for (inner, at) in inside.zip(0u32..) {
-            out.push(own(inner, &[&here[..], &[here[0], Step::Index(at)]].concat()));
+            out.push(own(inner, &[here[0], here[1], here[0], Step::Index(at)]));
         }
         out.push(std::mem::replace(&mut last, own(block, &here)));
     }

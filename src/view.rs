@@ -280,6 +280,15 @@ impl View<'_> {
         &self.transcript.messages[index as usize]
     }
 
+    fn unit_at(&self, index: u32) -> &Unit {
+        &self.transcript.units[self.transcript.unit_of(index)]
+    }
+
+    /// Whether the view shows the unit of a message.
+    pub(crate) fn shows_message(&self, index: u32) -> bool {
+        self.shows(self.unit_at(index))
+    }
+
     fn part_at(&self, at: Link) -> &Part {
         &self.message_at(at.message).parts[at.part as usize]
     }
@@ -673,14 +682,13 @@ impl View<'_> {
                 media += u32::from(part.media);
                 continue;
             };
-            let mut json = part.shape.write(&text);
-            if part.shape == Shape::TextBlock
-                && !stripped.iter().any(|path| path.starts_with(&part.path))
-                && let Some((name, value)) = self.marker(message, part)
-            {
-                json.pop();
-                json.push_str(&[",\"", name, "\":", &*value, "}"].concat());
-            }
+            let keeps = part.shape == Shape::TextBlock
+                && !stripped.iter().any(|path| path.starts_with(&part.path));
+            let marker = if keeps { self.marker(message, part) } else { None };
+            let json = match marker {
+                Some((name, value)) => marked_block(&text, name, &value),
+                None => part.shape.write(&text),
+            };
             edits.push(Edit { path: part.path.to_vec(), json });
         }
         if let Some(id) = orphan {
@@ -760,23 +768,20 @@ impl View<'_> {
     /// A text as a content block with a cache marker, where the summary gets one.
     fn own_block(&self, text: &str) -> Option<String> {
         let (name, value) = self.format.marker().filter(|_| self.marks.own)?;
-        let mut block = Shape::TextBlock.write(text);
-        block.pop();
-        block.push_str(&[",\"", name, "\":", value, "}"].concat());
-        Some(block)
+        Some(marked_block(text, name, value))
     }
 
     /// Whether a call of the unit has an id: made-up ids of results are then taken for those.
     fn has_ids(&self, index: u32) -> bool {
-        let unit = &self.transcript.units[self.transcript.unit_of(index)];
-        let mut calls = self.transcript.unit_messages(unit).iter().flat_map(Message::calls);
+        let mut calls =
+            self.transcript.unit_messages(self.unit_at(index)).iter().flat_map(Message::calls);
         calls.any(|(_, call)| !call.id.is_empty())
     }
 
     /// The approvals in a message, by their paths, that need mending: requests whose call gets that
     /// id, and with none what has no call or no request.
     fn approvals(&self, index: u32, renamed: &[Renamed]) -> Vec<(Vec<Step>, Option<String>)> {
-        let start = self.transcript.units[self.transcript.unit_of(index)].start;
+        let start = self.unit_at(index).start;
         let found = self.approvals_since(start, index, renamed);
         match found.iter().any(|(_, id)| id.is_none()) {
             // Hosts may answer long after they were asked.
@@ -791,13 +796,11 @@ impl View<'_> {
         index: u32,
         renamed: &[Renamed],
     ) -> Vec<(Vec<Step>, Option<String>)> {
-        let transcript = self.transcript;
-        let shown = |at: u32| self.shows(&transcript.units[transcript.unit_of(at)]);
         // Calls, whether approval was asked for, and the new id; requests.
         let mut calls: Vec<(String, bool, Option<&str>)> = Vec::new();
         let mut requests = Vec::new();
         let mut out = Vec::new();
-        for at in (from..=index).filter(|at| *at == index || shown(*at)) {
+        for at in (from..=index).filter(|at| *at == index || self.shows_message(*at)) {
             let message = self.message_at(at);
             if message.role != Role::Assistant && at != index {
                 continue;
@@ -851,7 +854,7 @@ impl View<'_> {
         if part.id.is_empty() || !self.format.strict_turns() {
             return false;
         }
-        let unit = &transcript.units[transcript.unit_of(index)];
+        let unit = self.unit_at(index);
         let is_call = part.name.is_empty();
         let other = |message: &Message| {
             let mut parts = message.parts.iter();
@@ -913,7 +916,7 @@ impl View<'_> {
             && (!message.reasons()
                 || before.any(|(other, at)| {
                     other.item == message.item
-                        && self.shows(&self.transcript.units[self.transcript.unit_of(at)])
+                        && self.shows_message(at)
                         && !self.is_stranded(at)
                         && self.decision(at, 0).is_none_or(|old| old.action != Action::Removed)
                 }))
@@ -921,8 +924,7 @@ impl View<'_> {
 
     /// Whether the view shows nothing of a message of reasoning.
     fn is_gone(&self, index: u32) -> bool {
-        let unit = &self.transcript.units[self.transcript.unit_of(index)];
-        !self.shows(unit)
+        !self.shows_message(index)
             || self.yields(index)
             || self.is_stranded(index)
             || self.message_at(index).parts.iter().any(|part| part.flaw.is_some())
@@ -1286,6 +1288,14 @@ pub(crate) fn thousands(number: u32) -> String {
         out.push(digit);
     }
     out
+}
+
+/// A text block with a cache marker, as JSON.
+fn marked_block(text: &str, name: &str, value: &str) -> String {
+    let mut block = Shape::TextBlock.write(text);
+    block.pop();
+    block.push_str(&[",\"", name, "\":", value, "}"].concat());
+    block
 }
 
 fn quoted(text: &str) -> String {

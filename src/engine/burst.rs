@@ -393,7 +393,7 @@ impl Engine {
 
     fn shows(&self, place: Place) -> bool {
         let index = self.transcript.lead.saturating_add(place.body);
-        self.view().shows(&self.transcript.units[self.transcript.unit_of(index)])
+        self.view().shows_message(index)
     }
 
     /// Runs stages until one needs the host or the burst is over.
