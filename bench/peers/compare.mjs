@@ -5,9 +5,10 @@
 //   npm --prefix js run bench:peers -- --resume            goes on where a run was ended
 //   npm --prefix js run bench:peers -- --resume --print    only prints what results.json holds
 //
-// Prints a table for each window; --print also the two that the README shows. Each policy at each window is one entry of results.json beside
-// this file, written as soon as it is known: a run replaces those that it measures and keeps the
-// others, so that windows and policies can be measured one by one.
+// Prints a table for each window; --print also the two that the README shows. Each policy at each
+// window is one entry of results.json beside this file, written as soon as it is known: a run
+// replaces those that it measures and keeps the others, so that windows and policies can be
+// measured one by one.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +17,7 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { ANTHROPIC_PRICES, callsOf, OPENAI_PRICES, replay } from '../../pkg/replay/index.js';
 import { recorded, transcriptsIn } from '../transcripts.mjs';
 import { policies } from './policies.mjs';
-import { share, summaryTable, table, windowTable } from './table.mjs';
+import { readmeTable, summaryTable, windowTable } from './table.mjs';
 
 const { values: options } = parseArgs({
   options: {
@@ -162,48 +163,17 @@ function versionOf(name) {
   return [name, spawnSync(python, ['-c', code], { encoding: 'utf8' }).stdout.trim()];
 }
 
-function row({ policy, total: { retention: kept, ...all } }) {
-  return [
-    all.failed > 0 ? `${policy} (failed on ${all.failed})` : policy,
-    `${(all.cost / 1e6).toFixed(2)}`,
-    share(all.summaryCost, all.cost),
-    all.rewrites,
-    kept.used,
-    share(kept.visible, kept.used),
-    share(kept.recallable, kept.used),
-    share(kept.lost, kept.used),
-    all.refused,
-    all.over,
-    all.meanMilliseconds.toFixed(1),
-  ];
-}
-
-const HEAD = [
-  'policy',
-  'cost, M',
-  'summaries',
-  'rewrites',
-  'uses',
-  'visible',
-  'recallable',
-  'lost',
-  'refused',
-  'over',
-  'ms a call',
-];
-
 for (const window of windows) {
   const shown = results.filter((entry) => {
     return entry.window === window && named(options.only, entry.policy);
   });
-  const rows = shown.map(row);
   const calls = Math.max(0, ...shown.map((entry) => entry.total.calls));
   console.log(`\n${window} tokens, ${sessions.length} sessions, ${calls} calls\n`);
-  console.log(table(HEAD, rows));
+  console.log(windowTable(shown));
 }
 
 if (options.print) {
-  console.log(`\nFor the README: 32k, and all windows\n\n${windowTable(results, 32768)}`);
+  console.log(`\nFor the README: 32k, and all windows\n\n${readmeTable(results)}`);
   console.log(`\n${summaryTable(results)}`);
 }
 if (out) console.log(`\n${options.print ? 'read from' : 'written to'} ${out}`);

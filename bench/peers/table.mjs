@@ -1,33 +1,46 @@
 // The tables that the README shows, made from what results.json holds.
-export const share = (part, all) => (all === 0 ? '–' : `${((100 * part) / all).toFixed(0)} %`);
+const share = (part, all) => (all === 0 ? '–' : `${((100 * part) / all).toFixed(0)} %`);
 
 const line = (cells) => `| ${cells.join(' | ')} |`;
 
 /** A table whose first column is words, and whose others are numbers. */
-export function table(head, rows) {
+function table(head, rows) {
   const marks = head.map((_, at) => (at === 0 ? '---' : '---:'));
   return [line(head), `|${marks.join('|')}|`, ...rows.map(line)].join('\n');
 }
 
 const millions = (tokens) => (tokens / 1e6).toFixed(2);
 
-/** Every policy at one window; sessions that it failed on are left out, and counted. */
-export function windowTable(results, window) {
-  const rows = results
-    .filter((entry) => entry.window === window)
-    .map(({ policy, total: { retention: kept, ...all } }) => [
-      all.failed > 0 ? `${policy} (failed on ${all.failed})` : policy,
-      millions(all.cost),
-      all.rewrites,
-      share(kept.visible, kept.used),
-      share(kept.recallable, kept.used),
-      share(kept.lost, kept.used),
-      all.refused,
-      all.over,
-      all.meanMilliseconds.toFixed(1),
-    ]);
-  const head = 'policy|cost, M|rewrites|visible|recallable|lost|refused|over|ms'.split('|');
-  return table(head, rows);
+/** What is said of a policy at one window; of sessions that it failed on only how many. */
+const COLUMNS = {
+  policy: ({ policy, total }) =>
+    total.failed > 0 ? `${policy} (failed on ${total.failed})` : policy,
+  'cost, M': ({ total }) => millions(total.cost),
+  summaries: ({ total }) => share(total.summaryCost, total.cost),
+  rewrites: ({ total }) => total.rewrites,
+  uses: ({ total }) => total.retention.used,
+  visible: ({ total: { retention: kept } }) => share(kept.visible, kept.used),
+  recallable: ({ total: { retention: kept } }) => share(kept.recallable, kept.used),
+  lost: ({ total: { retention: kept } }) => share(kept.lost, kept.used),
+  refused: ({ total }) => total.refused,
+  over: ({ total }) => total.over,
+  'ms a call': ({ total }) => total.meanMilliseconds.toFixed(1),
+};
+
+/** These entries of results.json, with all columns but those that are left out. */
+export function windowTable(entries, without = []) {
+  const columns = Object.entries(COLUMNS).filter(([name]) => !without.includes(name));
+  const rows = entries.map((entry) => columns.map(([, cell]) => cell(entry)));
+  return table(
+    columns.map(([name]) => name),
+    rows,
+  );
+}
+
+/** What the README shows of the window of 32k. */
+export function readmeTable(results) {
+  const entries = results.filter(({ window }) => window === 32768);
+  return windowTable(entries, ['summaries', 'uses']);
 }
 
 /** Of tidemark the default alone, and all others, at all windows. */
