@@ -44,6 +44,27 @@ const compact = (more = [], options = {}) => tidemark([...COMPACT, ...more], opt
 
 const lines = (messages) => messages.map((message) => `${JSON.stringify(message)}\n`).join('');
 
+// ---- what the README shows ----------------------------------------------------------
+
+test('the commands in the README print what it shows', async () => {
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+  const [, console] = readme.match(/```console\n(.*?)```/s);
+  const shown = console.split('$ npx tidemark ').slice(1);
+  assert.equal(shown.length, 3);
+  for (const [command, ...expected] of shown.map((text) => text.trimEnd().split('\n'))) {
+    const args = command.split(' ').map((arg) => {
+      if (arg.startsWith('tests/')) return data(arg.replace('tests/data/', ''));
+      return /^(view|report)\./.test(arg) ? join(folder(), arg) : arg;
+    });
+    const { out, err } = await tidemark(args);
+    const printed = `${out}\n${err}`.split('\n').map((line) => line.trimEnd());
+    const missing = expected.filter((line) => {
+      return line !== '…' && !line.startsWith('tests/data/') && !printed.includes(line);
+    });
+    assert.deepEqual(missing, [], `${command}:\n${printed.join('\n')}`);
+  }
+});
+
 // ---- what is read ------------------------------------------------------------------
 
 test('a transcript of every wire format is read', async () => {
